@@ -25,7 +25,7 @@ struct RowOptions {
   float temperature = 1.0F;
 };
 
-struct RowAnswer { // floats as bits
+struct RowAnswer {                 // floats as bits
   std::vector<std::uint32_t> logp; // one per target id
   std::uint32_t lse = 0;
   Node state;

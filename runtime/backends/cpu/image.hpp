@@ -44,7 +44,8 @@ public:
   // system refuses executable memory.
   explicit MappedImage(std::string_view bytes);
   ~MappedImage();
-  MappedImage(MappedImage&& other) noexcept : base_(std::exchange(other.base_, nullptr)), size_(other.size_), entries_(std::move(other.entries_)) {}
+  MappedImage(MappedImage&& other) noexcept
+      : base_(std::exchange(other.base_, nullptr)), size_(other.size_), entries_(std::move(other.entries_)) {}
   MappedImage& operator=(MappedImage&&) = delete;
   // Address of an entry point; null when the image has none of that name.
   [[nodiscard]] void* entry(std::string_view name) const noexcept;

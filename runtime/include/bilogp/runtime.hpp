@@ -27,14 +27,14 @@ namespace bilogp::inline v1 {
 enum class Validate : std::uint8_t { automatic = 0, on = 1, off = 2 };
 
 struct LogpOptions {
-  std::int64_t ignore_index = -100;       // rows with this target are not read; logp is +0.0
-  double temperature = 1.0;               // logits / temperature; rounded to float32, 2^-20 to 2^20
-  TensorView temperature_per_row;         // optional float32 [...], the leading shape of logits; wins over the scalar
-  std::int64_t vocab_size = -1;           // columns from here on are padding and never looked at; -1: all are used
+  std::int64_t ignore_index = -100; // rows with this target are not read; logp is +0.0
+  double temperature = 1.0;         // logits / temperature; rounded to float32, 2^-20 to 2^20
+  TensorView temperature_per_row;   // optional float32 [...], the leading shape of logits; wins over the scalar
+  std::int64_t vocab_size = -1;     // columns from here on are padding and never looked at; -1: all are used
   Numerics numerics = Numerics::portable;
   Validate validate = Validate::automatic;
-  std::int64_t* error_buffer = nullptr;   // optional int64[4] of the caller: count, first row, its id, reserved
-  int threads = 0;                        // of this call; 0: the runtime's setting
+  std::int64_t* error_buffer = nullptr; // optional int64[4] of the caller: count, first row, its id, reserved
+  int threads = 0;                      // of this call; 0: the runtime's setting
 };
 
 // `stream` is the native handle of the device's stream, null on a CPU.
@@ -49,12 +49,12 @@ struct LogpArgs {
 };
 
 struct LogpBackwardArgs {
-  TensorView logits;      // [..., V], as in the forward pass
-  TensorView target_ids;  // [...]
-  TensorView row_state;   // int32 [..., 2] from the forward pass (of all shards together)
-  TensorView grad_logp;   // float32 [...]: upstream gradient; strides may be 0
-  TensorView grad_logits; // [..., V] in the dtype of logits; the same memory as logits only with in_place
-  bool in_place = false;  // grad_logits is logits itself, which is overwritten
+  TensorView logits;            // [..., V], as in the forward pass
+  TensorView target_ids;        // [...]
+  TensorView row_state;         // int32 [..., 2] from the forward pass (of all shards together)
+  TensorView grad_logp;         // float32 [...]: upstream gradient; strides may be 0
+  TensorView grad_logits;       // [..., V] in the dtype of logits; the same memory as logits only with in_place
+  bool in_place = false;        // grad_logits is logits itself, which is overwritten
   std::int64_t shard_begin = 0; // with a shard: column of the whole vocabulary at which logits begin,
   std::int64_t full_vocab = -1; // and stored columns of all shards together; -1: logits are the whole row
   LogpOptions options;

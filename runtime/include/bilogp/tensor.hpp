@@ -83,7 +83,7 @@ struct DLTensor {
 BILOGP_API TensorView from_dlpack(const dlpack::DLTensor& tensor);
 
 // The same for DLPack's own struct, whichever header declared it.
-template <class Tensor>
+template<class Tensor>
 TensorView from_dlpack(const Tensor& tensor)
   requires requires { tensor.dtype.lanes, tensor.byte_offset, tensor.ndim; }
 {

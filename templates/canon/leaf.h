@@ -1,0 +1,42 @@
+// The leaf of one column: p * 2^n for a logit x, in the two forms that kernels need.
+#ifndef BILOGP_CANON_LEAF_H
+#define BILOGP_CANON_LEAF_H
+
+#include "canon/numbers.h"
+
+namespace canon {
+
+// p(f), close to 2^f for f in [-0.5, 0.5].
+template<class F> CANON_FN F leaf_polynomial(F f) {
+  F q = fused(splat<F>(poly_5), f, splat<F>(poly_4));
+  q = fused(q, f, splat<F>(poly_3));
+  q = fused(q, f, splat<F>(poly_2));
+  q = fused(q, f, splat<F>(poly_1));
+  return fused(q, f, splat<F>(1.0f));
+}
+
+// p * 2^(n - R) as one binary32. `magic` is round_magic - R. Exact for |x| * c <= 2^21, |x| <= B, |R| <= 2^20 and
+// n - R in [-125, 126]; outside of that the bits wrap and the caller must throw the result away.
+template<class F> CANON_FN F leaf_scaled(F x, F c, F magic) {
+  const F rounded = fused(x, c, magic);
+  const F f = fused(x, c, -(rounded - magic));
+  return lanes_from_bits<F>(bits_of(leaf_polynomial(f)) + (bits_of(rounded) << 23));
+}
+
+// (p, n) of every finite or -inf x; a zero leaf is (+0.0, zero_exponent). NaN and +inf are the caller's to find.
+template<class F> CANON_FN void leaf_pair(F x, const Scale& scale, F& p, typename Lanes<F>::Int& n) {
+  typedef typename Lanes<F>::Int Int;
+  typedef typename Lanes<F>::Double Double;
+  F clamped = x < splat<F>(-scale.bound) ? splat<F>(-scale.bound) : x;
+  clamped = clamped > splat<F>(scale.bound) ? splat<F>(scale.bound) : clamped;
+  const Double product = Lanes<F>::widen(clamped) * (double)scale.c; // exact: 24 by 24 bits
+  const Double rounded = (product + round_magic_wide) - round_magic_wide;
+  const F f = Lanes<F>::narrow(product - rounded);
+  const auto is_zero = x == splat<F>(negative_infinity);
+  p = select(is_zero, splat<F>(0.0f), leaf_polynomial(f));
+  n = select(is_zero, (Int)(Int{} + zero_exponent), Lanes<F>::to_int(rounded));
+}
+
+} // namespace canon
+
+#endif

@@ -1,0 +1,114 @@
+// Lanes on a CPU: sixteen floats at a time, which the compiler cuts into the machine's own registers (one of AVX-512,
+// two of AVX2, four of SSE and NEON), and one float for the few scalars of a row.
+#ifndef BILOGP_DEVICE_CPU_LANES_H
+#define BILOGP_DEVICE_CPU_LANES_H
+
+#include "canon/arguments.h"
+
+#define CANON_FN static inline __attribute__((always_inline))
+#define CANON_MEMBER inline __attribute__((always_inline))
+#define CANON_COLD static __attribute__((noinline))
+
+#if defined(__x86_64__) && !defined(__FMA__)
+#define BILOGP_SOFTWARE_FMA 1
+#else
+#define BILOGP_SOFTWARE_FMA 0
+#endif
+
+namespace canon {
+
+constexpr int lane_count = 16;
+typedef float FloatLanes __attribute__((vector_size(64)));
+typedef i32 IntLanes __attribute__((vector_size(64)));
+typedef u32 UIntLanes __attribute__((vector_size(64)));
+typedef double DoubleLanes __attribute__((vector_size(128)));
+typedef u16 HalfLanes __attribute__((vector_size(32)));
+typedef u16 PairLanes __attribute__((vector_size(64))); // 32 columns of a 16-bit type
+
+template<class F> struct Lanes;
+
+template<> struct Lanes<float> {
+  typedef i32 Int;
+  typedef u32 UInt;
+  typedef double Double;
+  CANON_FN float splat(float x) { return x; }
+  CANON_FN double widen(float x) { return (double)x; }
+  CANON_FN float narrow(double x) { return (float)x; }
+  CANON_FN i32 to_int(double x) { return (i32)x; }
+};
+
+template<> struct Lanes<FloatLanes> {
+  typedef IntLanes Int;
+  typedef UIntLanes UInt;
+  typedef DoubleLanes Double;
+  // Not `FloatLanes{} + x`, which would turn -0 into +0.
+  CANON_FN FloatLanes splat(float x) { return FloatLanes{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
+  CANON_FN DoubleLanes widen(FloatLanes x) { return __builtin_convertvector(x, DoubleLanes); }
+  CANON_FN FloatLanes narrow(DoubleLanes x) { return __builtin_convertvector(x, FloatLanes); }
+  CANON_FN IntLanes to_int(DoubleLanes x) { return __builtin_convertvector(x, IntLanes); }
+};
+
+template<class F> CANON_FN F splat(float x) {
+  return Lanes<F>::splat(x);
+}
+
+template<class F> CANON_FN typename Lanes<F>::UInt bits_of(F x) {
+  return __builtin_bit_cast(typename Lanes<F>::UInt, x);
+}
+template<class F> CANON_FN F lanes_from_bits(typename Lanes<F>::UInt bits) {
+  return __builtin_bit_cast(F, bits);
+}
+
+// A vector comparison gives all ones or all zeros per lane, a scalar one a bool; ?: takes both.
+template<class Mask, class T> CANON_FN T select(Mask mask, T a, T b) {
+  return mask ? a : b;
+}
+
+#if BILOGP_SOFTWARE_FMA
+typedef float QuadFloat __attribute__((vector_size(16)));
+typedef double QuadDouble __attribute__((vector_size(32)));
+typedef i64 QuadLong __attribute__((vector_size(32)));
+
+// RN32(a*b + c) without FMA hardware: the product is exact in binary64, the sum is rounded to odd there (its error by
+// TwoSum), and rounding an odd-rounded 53-bit value to 24 bits is the right rounding (Boldo and Melquiond, 2008).
+// Not inlined: code generation would take seconds.
+CANON_COLD QuadFloat fused_quad(QuadFloat a, QuadFloat b, QuadFloat c) {
+  const QuadDouble product = __builtin_convertvector(a, QuadDouble) * __builtin_convertvector(b, QuadDouble);
+  const QuadDouble addend = __builtin_convertvector(c, QuadDouble);
+  const QuadDouble sum = product + addend;
+  const QuadDouble back = sum - product;
+  const QuadDouble error = (product - (sum - back)) + (addend - back);
+  QuadLong bits = __builtin_bit_cast(QuadLong, sum);
+  const QuadLong error_bits = __builtin_bit_cast(QuadLong, error);
+  const QuadLong away = ((QuadLong)(bits < 0) ^ (QuadLong)(error_bits < 0)) | 1; // +1: grow the magnitude, -1: shrink
+  const QuadLong inexact_even = (QuadLong)(error != 0.0) & ((bits & 1) - 1);
+  bits += away & inexact_even;
+  return __builtin_convertvector(__builtin_bit_cast(QuadDouble, bits), QuadFloat);
+}
+
+struct FourQuads {
+  QuadFloat quad[4];
+};
+
+CANON_FN FloatLanes fused(FloatLanes a, FloatLanes b, FloatLanes c) {
+  const FourQuads x = __builtin_bit_cast(FourQuads, a), y = __builtin_bit_cast(FourQuads, b),
+                  z = __builtin_bit_cast(FourQuads, c);
+  FourQuads r;
+  for (int i = 0; i < 4; ++i) r.quad[i] = fused_quad(x.quad[i], y.quad[i], z.quad[i]);
+  return __builtin_bit_cast(FloatLanes, r);
+}
+CANON_FN float fused(float a, float b, float c) {
+  return fused_quad(QuadFloat{a, a, a, a}, QuadFloat{b, b, b, b}, QuadFloat{c, c, c, c})[0];
+}
+#else
+CANON_FN FloatLanes fused(FloatLanes a, FloatLanes b, FloatLanes c) {
+  return __builtin_elementwise_fma(a, b, c);
+}
+CANON_FN float fused(float a, float b, float c) {
+  return __builtin_elementwise_fma(a, b, c);
+}
+#endif
+
+} // namespace canon
+
+#endif

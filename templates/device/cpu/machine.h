@@ -1,0 +1,61 @@
+// The machine under a CPU kernel: floating-point mode, prefetch, unaligned scalars, and the two library functions that
+// the compiler may call.
+#ifndef BILOGP_DEVICE_CPU_MACHINE_H
+#define BILOGP_DEVICE_CPU_MACHINE_H
+
+#include "device/cpu/lanes.h"
+
+#define BILOGP_KERNEL extern "C" __attribute__((visibility("default"), noinline))
+
+extern "C" __attribute__((noinline)) void* memcpy(void* to, const void* from, unsigned long size) {
+  char* out = (char*)to;
+  const char* in = (const char*)from;
+  for (unsigned long i = 0; i < size; ++i) {
+    out[i] = in[i];
+    asm volatile(""); // else this loop becomes a call of memcpy
+  }
+  return to;
+}
+extern "C" __attribute__((noinline)) void* memset(void* to, int value, unsigned long size) {
+  char* out = (char*)to;
+  for (unsigned long i = 0; i < size; ++i) {
+    out[i] = (char)value;
+    asm volatile("");
+  }
+  return to;
+}
+
+namespace canon {
+
+// Sets round-to-nearest with subnormals kept for the life of the object, and restores the caller's mode. Kernels do
+// their arithmetic in functions that are not inlined into the one that holds this.
+struct FloatingPointMode {
+#if defined(__x86_64__)
+  u32 saved;
+  CANON_MEMBER FloatingPointMode() : saved(__builtin_ia32_stmxcsr()) { __builtin_ia32_ldmxcsr(0x1f80); }
+  CANON_MEMBER ~FloatingPointMode() { __builtin_ia32_ldmxcsr(saved); }
+#elif defined(__aarch64__)
+  u64 saved;
+  CANON_MEMBER FloatingPointMode() : saved(__builtin_arm_rsr64("fpcr")) { __builtin_arm_wsr64("fpcr", 0); }
+  CANON_MEMBER ~FloatingPointMode() { __builtin_arm_wsr64("fpcr", saved); }
+#endif
+};
+
+CANON_FN void prefetch(const void* address, i64 ahead) {
+  __builtin_prefetch((const char*)address + ahead, 0, 3);
+}
+
+// Tensors may begin at any byte (files are mapped as they are).
+template<class T> struct Unaligned {
+  typedef T type __attribute__((aligned(1), may_alias));
+};
+template<class T> CANON_FN T load(const T* address) {
+  return *(const typename Unaligned<T>::type*)address;
+}
+template<class T> CANON_FN void store(T* address, T value) {
+  *(typename Unaligned<T>::type*)address = value;
+}
+
+} // namespace canon
+
+#endif

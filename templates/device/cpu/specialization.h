@@ -1,0 +1,43 @@
+// Turns the definitions that a kernel is specialized with into types and constants:
+//   BILOGP_LOGITS   Float32, Float16 or Bfloat16
+//   BILOGP_ID       i32 or i64
+//   BILOGP_VOCAB    columns that count, or 0 for a run-time value
+#ifndef BILOGP_DEVICE_CPU_SPECIALIZATION_H
+#define BILOGP_DEVICE_CPU_SPECIALIZATION_H
+
+#include "device/cpu/storage.h"
+
+namespace canon {
+
+typedef BILOGP_LOGITS Logits;
+typedef Logits::Stored Stored;
+typedef BILOGP_ID TargetId;
+
+CANON_FN i64 vocab_size_of(const RowOptions& options) {
+  return BILOGP_VOCAB > 0 ? (i64)BILOGP_VOCAB : options.vocab_size;
+}
+
+// Offset of row `row` in a tensor with these strides.
+CANON_FN i64 row_offset(i64 row, const RowOptions& options, const RowStrides& strides) {
+  if (row < options.inner_rows) return row * strides.inner;
+  return (row / options.inner_rows) * strides.outer + (row % options.inner_rows) * strides.inner;
+}
+
+CANON_FN Scale row_scale(i64 row, const RowOptions& options) {
+  if (options.temperature_rows == nullptr) return scale_of(options.temperature);
+  return scale_of(load(options.temperature_rows + row_offset(row, options, options.temperature_strides)));
+}
+
+// Counts a bad target id of this row in the call's error words.
+CANON_FN void flag_bad_target(const RowOptions& options, i64 row, i64 id) {
+  if (options.errors == nullptr) return;
+  if (options.errors[0] == 0 || row < options.errors[1]) {
+    options.errors[1] = row;
+    options.errors[2] = id;
+  }
+  options.errors[0] += 1;
+}
+
+} // namespace canon
+
+#endif
