@@ -50,6 +50,8 @@ class ChainBuilder {
 public:
   ChainBuilder(Storage storage, int levels, std::mt19937_64& random)
       : storage_(storage), levels_(levels), random_(random) {
+    // A narrow row cannot reach the wanted depth anyway: no long search for its last few places.
+    tries_ = levels < 9 ? 20'000 : 400'000;
     const Candidate start = candidate(decisive_exponent + 0.25);
     decisive_logit = start.logit;
     current_.with = start.term;
@@ -101,7 +103,7 @@ private:
     const auto large = pool(256, exponent - 1.0, exponent + 1.0);
     const auto small = pool(1024, exponent - 24.0, exponent - 0.5);
     std::optional<Link> best;
-    const int tries = leaves == 1 ? 256 : 400'000;
+    const int tries = leaves == 1 ? 256 : tries_;
     for (int attempt = 0; attempt < tries; ++attempt) {
       const std::uint64_t pick = random_();
       std::array<const Candidate*, 4> chosen{&large[leaves == 1 ? static_cast<std::size_t>(attempt) : pick % 256],
@@ -127,6 +129,7 @@ private:
 
   Storage storage_;
   int levels_;
+  int tries_ = 0;
   std::mt19937_64& random_;
   detail::Scale scale_ = detail::make_scale(1.0F);
   Link current_;
