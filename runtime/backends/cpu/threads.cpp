@@ -1,0 +1,89 @@
+#include "runtime/backends/cpu/threads.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include "bilogp/error.hpp"
+
+namespace bilogp::cpu {
+namespace {
+
+std::atomic<int> chosen_threads{0};
+// The pool's workers do not exist in a forked child, and joining them would wait for ever.
+std::atomic<bool> is_forked_child{false};
+
+void watch_forks() {
+  static std::once_flag once;
+  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { is_forked_child.store(true); }); });
+}
+
+int affinity_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  const int cores = CPU_COUNT(&set);
+  return cores < 1 ? 1 : cores;
+}
+
+int threads_from_environment() {
+  const char* text = std::getenv("BILOGP_NUM_THREADS");
+  if (text == nullptr || *text == '\0') return affinity_cores();
+  const std::string_view view = text;
+  int threads = 0;
+  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), threads);
+  if (error != std::errc{} || end != view.data() + view.size() || threads < 1 || threads > largest_thread_count)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("BILOGP_NUM_THREADS is \"{}\"; expected a number from 1 to {}", view, largest_thread_count));
+  return threads;
+}
+
+// Arenas are kept, one per thread count: making one costs more than a small call. Never destroyed.
+tbb::task_arena& arena_of(int threads) {
+  static std::array<std::atomic<tbb::task_arena*>, largest_thread_count + 1> arenas{};
+  std::atomic<tbb::task_arena*>& slot = arenas[static_cast<std::size_t>(threads)];
+  if (tbb::task_arena* arena = slot.load(std::memory_order_acquire)) return *arena;
+  static std::mutex mutex;
+  const std::scoped_lock lock(mutex);
+  if (slot.load(std::memory_order_acquire) == nullptr) {
+    watch_forks();
+    slot.store(new tbb::task_arena(threads), std::memory_order_release);
+  }
+  return *slot.load(std::memory_order_acquire);
+}
+
+} // namespace
+
+int default_threads() {
+  static const int threads = threads_from_environment();
+  return threads;
+}
+
+int current_threads() {
+  const int threads = chosen_threads.load(std::memory_order_relaxed);
+  return threads > 0 ? threads : default_threads();
+}
+
+void set_current_threads(int threads) { chosen_threads.store(threads, std::memory_order_relaxed); }
+
+void for_ranges(std::int64_t count, std::int64_t grain, int threads, RangeBody body, void* context) {
+  if (count <= 0) return;
+  if (threads <= 1 || count <= grain || is_forked_child.load(std::memory_order_relaxed)) return body(context, 0, count);
+  arena_of(threads).execute([&] {
+    tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, count, static_cast<std::size_t>(grain)),
+                      [&](const tbb::blocked_range<std::int64_t>& range) { body(context, range.begin(), range.end()); });
+  });
+}
+
+} // namespace bilogp::cpu

@@ -1,0 +1,29 @@
+// The threads of one call: oneTBB's workers, in an arena of the size asked for.
+#pragma once
+
+#include <cstdint>
+
+namespace bilogp::cpu {
+
+constexpr int largest_thread_count = 4096;
+
+// BILOGP_NUM_THREADS, else the cores of this process's affinity mask. Throws Error(invalid_argument) for a value of
+// BILOGP_NUM_THREADS that is not 1 to largest_thread_count.
+int default_threads();
+
+// What set_num_threads asked for, else default_threads().
+int current_threads();
+void set_current_threads(int threads); // 0 restores the default
+
+// Runs body(context, begin, end) over pieces of [0, count) of at least `grain`, on up to `threads` threads, and
+// returns when all are done. The body must not throw. In a child process after a fork everything runs on the caller.
+using RangeBody = void (*)(void* context, std::int64_t begin, std::int64_t end);
+void for_ranges(std::int64_t count, std::int64_t grain, int threads, RangeBody body, void* context);
+
+template <class Body> void for_ranges(std::int64_t count, std::int64_t grain, int threads, Body& body) {
+  for_ranges(
+      count, grain, threads,
+      [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<Body*>(context))(begin, end); }, &body);
+}
+
+} // namespace bilogp::cpu

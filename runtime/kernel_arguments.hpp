@@ -1,0 +1,6 @@
+// The kernels' argument structs, as the host sees them.
+#pragma once
+
+namespace bilogp::kernel {
+#include "templates/canon/arguments.h"
+} // namespace bilogp::kernel
