@@ -8,6 +8,7 @@
 // Thread-safety: all members may be called from any thread. After a fork the child reopens the file by itself.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -24,10 +25,13 @@ namespace bilogp::cache {
 struct Location {
   std::string directory; // empty: memory only
   std::string reason;    // "BILOGP_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "passwd", "TMPDIR" or why memory only
+  std::string note;      // for people: why a place before this one was passed over; else empty
 };
 
 // BILOGP_CACHE_DIR, $XDG_CACHE_HOME/bilogp, $HOME/.cache/bilogp, the passwd home's .cache/bilogp, a private
 // $TMPDIR/bilogp-UID (0700, ours, not a link), else memory only. BILOGP_CACHE_DIR=":memory:" asks for memory only.
+// A place is passed over when it cannot be used; one on a network file system is passed over for $TMPDIR/bilogp-UID,
+// unless BILOGP_CACHE_DIR names it. A process with more rights than its user (setuid) ignores the environment.
 // Creates nothing.
 Location default_location();
 
@@ -69,10 +73,12 @@ public:
   [[nodiscard]] bool held() const noexcept { return descriptor_ >= 0; }
 
 private:
-  friend class Store;
-  KeyLock(int descriptor, std::int64_t offset) : descriptor_(descriptor), offset_(offset) {}
+  friend KeyLock lock_range(const std::string& path, std::int64_t offset, std::chrono::milliseconds limit);
+  KeyLock(int descriptor, std::uint64_t generation, std::int64_t offset)
+      : descriptor_(descriptor), generation_(generation), offset_(offset) {}
   void release() noexcept;
   int descriptor_ = -1;
+  std::uint64_t generation_ = 0; // of forks: a child holds nothing that its parent held
   std::int64_t offset_ = 0;
 };
 
@@ -87,7 +93,9 @@ public:
   Store& operator=(const Store&) = delete;
 
   std::optional<Entry> get(const Key& key);
-  // True when it is in the store now. Replaces an entry of the same key. Memory-only stores keep it in the process.
+  // True when it is in the store now. Replaces an entry of the same key. Memory-only stores keep it in the process; so
+  // does one whose file cannot take it, but answers false. The file is kept below BILOGP_CACHE_MAX_BYTES (256 MB) by
+  // dropping the entries put first.
   bool put(const Key& key, const Metadata& metadata, std::string_view payload);
   // Removes one entry; used for a blob whose checksum holds but that does not load.
   void erase(const Key& key);
@@ -105,8 +113,9 @@ public:
   [[nodiscard]] std::string file() const; // full path of the store's file, empty when memory only
   [[nodiscard]] std::int64_t file_bytes() const;
 
+  struct State; // internal
+
 private:
-  struct State;
   std::unique_ptr<State> state_;
 };
 

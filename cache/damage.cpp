@@ -1,0 +1,61 @@
+// What StoreFile does about a damaged file.
+#include <ctime>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include "cache/key_lock.hpp"
+#include "cache/location.hpp"
+#include "cache/store_file.hpp"
+
+namespace bilogp::cache {
+
+namespace {
+
+constexpr std::chrono::milliseconds set_aside_limit{10'000};
+
+} // namespace
+
+bool StoreFile::is_sound() const {
+  try {
+    auto connection = connect(sqlite::Connection::Mode::read_write);
+    if (identify(connection) == Identity::blank) return true;
+    const sqlite::Statement complete(connection, fmt::format("SELECT {} FROM kernel", "key, checksum, payload"));
+    return connection.text("PRAGMA integrity_check(1)") == "ok";
+  } catch (const sqlite::Failure& failure) {
+    // Trouble of another kind is no reason to throw a file away.
+    return failure.primary() != SQLITE_NOTADB && failure.primary() != SQLITE_CORRUPT &&
+           failure.primary() != SQLITE_ERROR;
+  } catch (const NotOurs&) {
+    return true;
+  }
+}
+
+bool StoreFile::set_aside() {
+  const FileId damaged = connection_ ? opened_ : id_of(path_);
+  close();
+  const KeyLock lock = lock_range(lock_path(), store_lock_offset, set_aside_limit);
+  // Without the lock (none on this file system) the two checks and the atomic rename still protect a good file.
+  if (id_of(path_) != damaged || is_sound()) return true;
+  remove_files_set_aside();
+  const std::string aside = fmt::format("{}.corrupt-{}", path_, static_cast<std::int64_t>(std::time(nullptr)));
+  if (::rename(path_.c_str(), aside.c_str()) != 0) return false;
+  // A journal belongs to its database: it must not be played into the new one.
+  const std::string journal = path_ + "-journal";
+  ::rename(journal.c_str(), (aside + "-journal").c_str());
+  set_aside_ = aside;
+  return true;
+}
+
+void StoreFile::remove_files_set_aside() const noexcept {
+  const std::string prefix = std::string(store_file_name) + ".corrupt-";
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(location_.directory, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().filename().native().starts_with(prefix)) ::unlink(entry->path().c_str());
+}
+
+} // namespace bilogp::cache
