@@ -1,0 +1,124 @@
+#include "runtime/score/score_rows.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+namespace bilogp::score {
+namespace {
+
+// Rows are short where V is small; this bounds the memory for their results.
+constexpr std::int64_t most_ids_per_chunk = std::int64_t{1} << 20;
+
+class Stopwatch {
+public:
+  // Seconds since the last lap.
+  double lap() {
+    const auto now = std::chrono::steady_clock::now();
+    return std::chrono::duration<double>(now - std::exchange(start_, now)).count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+class Scorer {
+public:
+  Scorer(Runtime& runtime, const RowSet& rows, const ScoreOptions& options, std::int64_t chunk_rows)
+      : runtime_(runtime), rows_(rows), options_(options),
+        logp_(static_cast<std::size_t>(chunk_rows * rows.ids_per_row())), lse_(static_cast<std::size_t>(chunk_rows)),
+        row_state_(static_cast<std::size_t>(2 * chunk_rows)),
+        grad_(static_cast<std::size_t>(options.grad ? chunk_rows * rows.row_bytes() : 0)) {}
+
+  Chunk score(std::int64_t first_row, std::int64_t count, ScoreTiming& timing) {
+    const auto logits = rows_.logits(first_row, count);
+    const auto ids = rows_.copy_ids(first_row, count);
+    Stopwatch watch;
+    finish_reading(logits);
+    timing.reading += watch.lap();
+    forward(logits, ids, count);
+    timing.forward += watch.lap();
+    if (options_.grad) backward(logits, ids, count);
+    timing.backward += watch.lap();
+
+    const auto n = static_cast<std::size_t>(count);
+    Chunk chunk{first_row, count, logits, {}, std::span(lse_).first(n), std::span(row_state_).first(2 * n), {}};
+    chunk.logp = std::span(logp_).first(n * static_cast<std::size_t>(rows_.ids_per_row()));
+    if (options_.grad) chunk.grad_logits = std::span(grad_).first(logits.size());
+    return chunk;
+  }
+
+private:
+  [[nodiscard]] TensorView ids_view(std::span<const std::byte> ids, std::int64_t count) const {
+    return rows_.has_id_dimension() ? TensorView::contiguous(ids.data(), rows_.id_dtype(), {count, rows_.ids_per_row()})
+                                    : TensorView::contiguous(ids.data(), rows_.id_dtype(), {count});
+  }
+
+  [[nodiscard]] TensorView logp_view(std::int64_t count) const {
+    return rows_.has_id_dimension() ? TensorView::contiguous(logp_.data(), DType::float32, {count, rows_.ids_per_row()})
+                                    : TensorView::contiguous(logp_.data(), DType::float32, {count});
+  }
+
+  void forward(std::span<const std::byte> logits, std::span<const std::byte> ids, std::int64_t count) {
+    LogpArgs args;
+    args.logits = TensorView::contiguous(logits.data(), rows_.dtype(), {count, rows_.columns()});
+    args.target_ids = ids_view(ids, count);
+    args.logp = logp_view(count);
+    args.lse = TensorView::contiguous(lse_.data(), DType::float32, {count});
+    args.row_state = TensorView::contiguous(row_state_.data(), DType::int32, {count, 2});
+    args.options = options_.logp;
+    runtime_.logp(args);
+  }
+
+  void backward(std::span<const std::byte> logits, std::span<const std::byte> ids, std::int64_t count) {
+    const float one = 1.0F;
+    LogpBackwardArgs args;
+    args.logits = TensorView::contiguous(logits.data(), rows_.dtype(), {count, rows_.columns()});
+    args.target_ids = TensorView::contiguous(ids.data(), rows_.id_dtype(), {count});
+    args.row_state = TensorView::contiguous(row_state_.data(), DType::int32, {count, 2});
+    args.grad_logp = TensorView::strided(&one, DType::float32, {count}, {0});
+    args.grad_logits = TensorView::contiguous(grad_.data(), rows_.dtype(), {count, rows_.columns()});
+    args.options = options_.logp;
+    runtime_.logp_backward(args);
+  }
+
+  Runtime& runtime_;
+  const RowSet& rows_;
+  const ScoreOptions& options_;
+  std::vector<std::uint32_t> logp_;
+  std::vector<std::uint32_t> lse_;
+  std::vector<std::int32_t> row_state_;
+  std::vector<std::byte> grad_;
+};
+
+} // namespace
+
+ScoreTiming score_rows(Runtime& runtime, const RowSet& rows, const ScoreOptions& options,
+                       std::span<ChunkSink* const> sinks, const std::function<void(std::int64_t)>& progress) {
+  const std::int64_t fitting =
+      std::min(options.chunk_bytes / rows.row_bytes(), most_ids_per_chunk / rows.ids_per_row());
+  const std::int64_t chunk_rows = std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(rows.rows(), 1));
+  Scorer scorer(runtime, rows, options, chunk_rows);
+  ScoreTiming ignored;
+  // Without rows too: the library looks at the options all the same.
+  scorer.score(0, std::min<std::int64_t>(1, rows.rows()), ignored);
+
+  ScoreTiming timing;
+  const auto rows_from = [&](std::int64_t first) {
+    return std::clamp<std::int64_t>(rows.rows() - first, 0, chunk_rows);
+  };
+  start_reading(rows.logits(0, rows_from(0)));
+  for (std::int64_t first = 0; first < rows.rows(); first += chunk_rows) {
+    const std::int64_t count = rows_from(first);
+    const std::int64_t next = first + count;
+    start_reading(rows.logits(next, rows_from(next)));
+    const Chunk chunk = scorer.score(first, count, timing);
+    for (ChunkSink* const sink : sinks) sink->take(chunk);
+    forget(chunk.logits);
+    progress(next);
+  }
+  return timing;
+}
+
+} // namespace bilogp::score
