@@ -12,14 +12,22 @@ Error::~Error() = default;
 
 std::string_view to_string(ErrorKind kind) noexcept {
   switch (kind) {
-  case ErrorKind::invalid_argument: return "invalid_argument";
-  case ErrorKind::out_of_range: return "out_of_range";
-  case ErrorKind::unsupported: return "unsupported";
-  case ErrorKind::compile_failed: return "compile_failed";
-  case ErrorKind::device: return "device";
-  case ErrorKind::out_of_memory: return "out_of_memory";
-  case ErrorKind::io: return "io";
-  case ErrorKind::cache: return "cache";
+  case ErrorKind::invalid_argument:
+    return "invalid_argument";
+  case ErrorKind::out_of_range:
+    return "out_of_range";
+  case ErrorKind::unsupported:
+    return "unsupported";
+  case ErrorKind::compile_failed:
+    return "compile_failed";
+  case ErrorKind::device:
+    return "device";
+  case ErrorKind::out_of_memory:
+    return "out_of_memory";
+  case ErrorKind::io:
+    return "io";
+  case ErrorKind::cache:
+    return "cache";
   }
   return "unknown";
 }

@@ -18,7 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 cache::Store& store() {
   static std::once_flag once;
@@ -29,8 +31,7 @@ cache::Store& store() {
 class CpuProvision {
 public:
   CpuProvision(const Specialization& spec, const cpu::Target& target, bool runnable)
-      : spec_(spec), runnable_(runnable), request_(cpu::compile_request(spec, target)),
-        key_(cpu::store_key(request_)) {
+      : spec_(spec), runnable_(runnable), request_(cpu::compile_request(spec, target)), key_(cpu::store_key(request_)) {
     info_.specialization = spec;
     info_.target = "cpu:" + target.name;
   }

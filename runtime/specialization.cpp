@@ -11,10 +11,14 @@ inline namespace v1 {
 
 std::string_view to_string(Operator op) noexcept {
   switch (op) {
-  case Operator::logp_forward: return "logp_forward";
-  case Operator::logp_backward: return "logp_backward";
-  case Operator::logp_partial: return "logp_partial";
-  case Operator::logp_finish: return "logp_finish";
+  case Operator::logp_forward:
+    return "logp_forward";
+  case Operator::logp_backward:
+    return "logp_backward";
+  case Operator::logp_partial:
+    return "logp_partial";
+  case Operator::logp_finish:
+    return "logp_finish";
   }
   return "unknown";
 }
@@ -39,8 +43,8 @@ void check_specialization(const Specialization& spec) {
                                                          "float16 or bfloat16",
                                                          to_string(spec.logits_dtype)));
   if (spec.id_dtype != DType::int32 && spec.id_dtype != DType::int64)
-    throw Error(ErrorKind::invalid_argument, fmt::format("a specialization's id_dtype is {}; expected int32 or int64",
-                                                         to_string(spec.id_dtype)));
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("a specialization's id_dtype is {}; expected int32 or int64", to_string(spec.id_dtype)));
   if (spec.vocab_size < 0 || spec.vocab_size > largest_vocab)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("a specialization's vocab_size is {}; expected 0 (a run-time value) to {}", spec.vocab_size,

@@ -8,11 +8,16 @@ namespace bilogp::inline v1 {
 
 std::string_view to_string(DType dtype) noexcept {
   switch (dtype) {
-  case DType::float32: return "float32";
-  case DType::float16: return "float16";
-  case DType::bfloat16: return "bfloat16";
-  case DType::int32: return "int32";
-  case DType::int64: return "int64";
+  case DType::float32:
+    return "float32";
+  case DType::float16:
+    return "float16";
+  case DType::bfloat16:
+    return "bfloat16";
+  case DType::int32:
+    return "int32";
+  case DType::int64:
+    return "int64";
   }
   return "unknown";
 }
@@ -48,10 +53,11 @@ DType dtype_of(const dlpack::DLDataType& type) {
     if (type.code == 0 && type.bits == 32) return DType::int32;
     if (type.code == 0 && type.bits == 64) return DType::int64;
   }
-  throw Error(ErrorKind::invalid_argument,
-              fmt::format("a DLPack tensor has type code {}, {} bits and {} lanes; expected float32, float16, bfloat16, "
-                          "int32 or int64",
-                          type.code, type.bits, type.lanes));
+  throw Error(
+      ErrorKind::invalid_argument,
+      fmt::format("a DLPack tensor has type code {}, {} bits and {} lanes; expected float32, float16, bfloat16, "
+                  "int32 or int64",
+                  type.code, type.bits, type.lanes));
 }
 
 } // namespace

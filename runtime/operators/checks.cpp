@@ -13,7 +13,7 @@
 namespace bilogp::check {
 namespace {
 
-template <class... Parts> [[noreturn]] void refuse(ErrorKind kind, fmt::format_string<Parts...> text, Parts&&... parts) {
+template<class... Parts> [[noreturn]] void refuse(ErrorKind kind, fmt::format_string<Parts...> text, Parts&&... parts) {
   throw Error(kind, fmt::format(text, std::forward<Parts>(parts)...));
 }
 
@@ -83,8 +83,8 @@ void shape(std::string_view name, const TensorView& tensor, const TensorView& li
   for (int d = 0; d < leading_rank && same; ++d) same = tensor.shape[d] == like.shape[d];
   if (same && tail >= 0) same = tensor.shape[leading_rank] == tail;
   if (!same)
-    refuse(ErrorKind::invalid_argument, "{} has the shape {}; expected {}", name,
-           shape_text(tensor.shape, tensor.rank), shape_text(like.shape, leading_rank, tail));
+    refuse(ErrorKind::invalid_argument, "{} has the shape {}; expected {}", name, shape_text(tensor.shape, tensor.rank),
+           shape_text(like.shape, leading_rank, tail));
 }
 
 void memory(std::string_view name, const TensorView& tensor) {

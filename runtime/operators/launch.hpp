@@ -1,0 +1,89 @@
+// Launching a CPU kernel over the rows of a call.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+
+#include "bilogp/runtime.hpp"
+#include "runtime/backends/cpu/kernels.hpp"
+#include "runtime/backends/cpu/threads.hpp"
+#include "runtime/binding.hpp"
+#include "runtime/kernel_arguments.hpp"
+#include "runtime/operators/row_space.hpp"
+
+namespace bilogp {
+
+// Below this many bytes of logits a call stays on the calling thread: waking another costs more.
+constexpr std::int64_t smallest_parallel_bytes = 256 * 1024;
+
+// Bad target ids of one call, gathered from its threads; written to the caller's buffer, or the device's words, at the
+// end.
+class CallErrors {
+public:
+  void add(const std::int64_t words[4], std::int64_t row_offset) {
+    if (words[0] == 0) return;
+    const std::scoped_lock lock(mutex_);
+    const std::int64_t row = words[1] + row_offset;
+    if (total_[0] == 0 || row < total_[1]) {
+      total_[1] = row;
+      total_[2] = words[2];
+    }
+    total_[0] += words[0];
+  }
+  void publish(const LogpOptions& options, const Device& device) const noexcept {
+    if (total_[0] == 0) return;
+    if (options.error_buffer == nullptr) return record_target_errors(device, total_);
+    if (options.error_buffer[0] == 0 || total_[1] < options.error_buffer[1]) {
+      options.error_buffer[1] = total_[1];
+      options.error_buffer[2] = total_[2];
+    }
+    options.error_buffer[0] += total_[0];
+  }
+
+private:
+  std::mutex mutex_;
+  std::int64_t total_[4] = {};
+};
+
+inline int threads_of(const LogpOptions& options) {
+  return options.threads > 0 ? options.threads : cpu::current_threads();
+}
+
+// Runs rows [0, rows) of one launch, in pieces of a size that keeps the pieces worth a thread.
+template<class Arguments>
+void launch_rows(cpu::KernelFunction kernel, const Arguments& arguments, std::int64_t rows, std::int64_t bytes_per_row,
+                 int threads, std::int64_t row_offset, CallErrors& errors) {
+  const auto piece = [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t words[4] = {};
+    Arguments own = arguments;
+    own.options.errors = reinterpret_cast<kernel::i64*>(words);
+    kernel(&own, begin, end);
+    errors.add(words, row_offset);
+  };
+  const bool small = rows * bytes_per_row < smallest_parallel_bytes;
+  const std::int64_t grain =
+      std::max<std::int64_t>(1, smallest_parallel_bytes / std::max<std::int64_t>(1, bytes_per_row));
+  cpu::for_ranges(rows, grain, small ? 1 : threads, piece);
+}
+
+// The fields that all operators' arguments share.
+inline kernel::RowOptions row_options(const LogpOptions& options, const RowSpace& space, float temperature,
+                                      std::int64_t vocab_size, int temperature_slot) {
+  kernel::RowOptions row{};
+  row.inner_rows = space.inner_rows();
+  row.vocab_size = vocab_size;
+  row.ignore_index = options.ignore_index;
+  row.temperature = temperature;
+  if (temperature_slot >= 0) row.temperature_strides = space.strides(temperature_slot);
+  return row;
+}
+
+template<class Element> Element* moved(const TensorView& tensor, std::int64_t elements) {
+  return tensor.data == nullptr ? nullptr : static_cast<Element*>(tensor.data) + elements;
+}
+inline char* moved_bytes(const TensorView& tensor, std::int64_t elements) {
+  return tensor.data == nullptr ? nullptr : static_cast<char*>(tensor.data) + elements * size_of(tensor.dtype);
+}
+
+} // namespace bilogp

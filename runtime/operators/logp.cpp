@@ -1,0 +1,118 @@
+// logp: check arguments, choose the specialization, plan the launch.
+#include <vector>
+
+#include "runtime/operators/checks.hpp"
+#include "runtime/operators/launch.hpp"
+#include "runtime/operators/split_rows.hpp"
+
+namespace bilogp {
+namespace {
+
+struct Checked {
+  int leading_rank = 0;
+  std::int64_t vocab_size = 0;
+  std::int64_t ids_per_row = 1;
+  float temperature = 1;
+};
+
+void check_output(std::string_view name, const TensorView& output, const LogpArgs& args) {
+  check::memory(name, output);
+  check::same_device(name, output, args.logits);
+  check::distinct_elements(name, output);
+  check::no_overlap(name, output, "logits", args.logits);
+  check::no_overlap(name, output, "target_ids", args.target_ids);
+}
+
+Checked check_arguments(const LogpArgs& args) {
+  Checked checked;
+  check::logits("logits", args.logits);
+  const int leading = checked.leading_rank = args.logits.rank - 1;
+  check::id_dtype("target_ids", args.target_ids);
+  const bool many = args.target_ids.rank == leading + 1;
+  checked.ids_per_row = many ? args.target_ids.shape[leading] : 1;
+  const std::int64_t tail = many ? checked.ids_per_row : -1;
+  check::shape("target_ids", args.target_ids, args.logits, leading, tail);
+  check::memory("target_ids", args.target_ids);
+  check::same_device("target_ids", args.target_ids, args.logits);
+  check::dtype("logp", args.logp, DType::float32);
+  check::shape("logp", args.logp, args.logits, leading, tail);
+  check_output("logp", args.logp, args);
+  if (args.lse.present()) {
+    check::dtype("lse", args.lse, DType::float32);
+    check::shape("lse", args.lse, args.logits, leading);
+    check_output("lse", args.lse, args);
+  }
+  if (args.row_state.present()) {
+    check::dtype("row_state", args.row_state, DType::int32);
+    check::shape("row_state", args.row_state, args.logits, leading, 2);
+    check::last_stride_one("row_state", args.row_state);
+    check_output("row_state", args.row_state, args);
+  }
+  checked.temperature = check::options(args.options, args.logits, leading);
+  checked.vocab_size = check::vocab_size(args.options, args.logits.shape[leading]);
+  if (check::wants_validation(args.options, args.logits.device))
+    check::target_ids(args.target_ids, leading, checked.vocab_size, args.options.ignore_index);
+  return checked;
+}
+
+struct Slots {
+  int logits, ids, logp, lse = -1, row_state = -1, temperature = -1;
+};
+
+kernel::LogpForwardArguments kernel_arguments(const LogpArgs& args, const Checked& checked, const RowSpace& space,
+                                              const Slots& slots, std::int64_t launch) {
+  kernel::LogpForwardArguments a{};
+  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature);
+  if (slots.temperature >= 0)
+    a.options.temperature_rows =
+        moved<const float>(args.options.temperature_per_row, space.offset(slots.temperature, launch));
+  a.logits = moved_bytes(args.logits, space.offset(slots.logits, launch));
+  a.logits_strides = space.strides(slots.logits);
+  a.target_ids = moved_bytes(args.target_ids, space.offset(slots.ids, launch));
+  a.id_strides = space.strides(slots.ids);
+  a.ids_per_row = checked.ids_per_row;
+  const int last = checked.leading_rank;
+  a.id_stride_k = args.target_ids.rank > last ? args.target_ids.strides[last] : 0;
+  a.logp = moved<float>(args.logp, space.offset(slots.logp, launch));
+  a.logp_strides = space.strides(slots.logp);
+  a.logp_stride_k = args.logp.rank > last ? args.logp.strides[last] : 0;
+  if (slots.lse >= 0) {
+    a.lse = moved<float>(args.lse, space.offset(slots.lse, launch));
+    a.lse_strides = space.strides(slots.lse);
+  }
+  if (slots.row_state >= 0) {
+    a.row_state = moved<kernel::i32>(args.row_state, space.offset(slots.row_state, launch));
+    a.row_state_strides = space.strides(slots.row_state);
+  }
+  return a;
+}
+
+} // namespace
+
+void Runtime::logp(const LogpArgs& args) {
+  const Checked checked = check_arguments(args);
+  Runtime& runtime = Binding::launchable(*this, args.logits.device);
+  RowSpace space(args.logits, checked.leading_rank);
+  if (space.rows() == 0) return;
+  Slots slots{space.add(args.logits), space.add(args.target_ids), space.add(args.logp)};
+  if (args.lse.present()) slots.lse = space.add(args.lse);
+  if (args.row_state.present()) slots.row_state = space.add(args.row_state);
+  if (args.options.temperature_per_row.present()) slots.temperature = space.add(args.options.temperature_per_row);
+  space.collapse();
+
+  const Specialization spec{Operator::logp_forward, args.logits.dtype, args.target_ids.dtype, checked.vocab_size};
+  const int threads = threads_of(args.options);
+  const std::int64_t bytes_per_row = checked.vocab_size * size_of(args.logits.dtype);
+  CallErrors errors;
+  for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
+    const kernel::LogpForwardArguments arguments = kernel_arguments(args, checked, space, slots, launch);
+    const std::int64_t rows = space.rows_per_launch();
+    if (worth_splitting(rows, bytes_per_row, threads, checked.ids_per_row))
+      logp_by_column_blocks(runtime, spec, arguments, rows, threads, launch * rows, errors);
+    else
+      launch_rows(Binding::cpu_function(runtime, spec), arguments, rows, bytes_per_row, threads, launch * rows, errors);
+  }
+  errors.publish(args.options, args.logits.device);
+}
+
+} // namespace bilogp

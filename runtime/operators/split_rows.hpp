@@ -1,0 +1,21 @@
+// Few rows on many threads: every row is cut into aligned blocks of columns, whose nodes are then joined, exactly as
+// shards of a vocabulary are. The contract makes the cut invisible.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/operators/launch.hpp"
+
+namespace bilogp {
+
+// Whether so few, so long rows gain from being cut. Measured with bench/cpu.
+constexpr bool worth_splitting(std::int64_t rows, std::int64_t bytes_per_row, int threads, std::int64_t ids_per_row) {
+  constexpr std::int64_t smallest_split_row = 128 * 1024; // bytes
+  return threads > 1 && rows < threads && bytes_per_row >= smallest_split_row && ids_per_row == 1;
+}
+
+void logp_by_column_blocks(Runtime& runtime, const Specialization& forward,
+                           const kernel::LogpForwardArguments& arguments, std::int64_t rows, int threads,
+                           std::int64_t row_offset, CallErrors& errors);
+
+} // namespace bilogp
