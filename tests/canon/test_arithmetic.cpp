@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "tests/canon/mpfr_number.hpp"
@@ -146,6 +147,24 @@ TEST_CASE("n and f of a leaf are exact for every magnitude and temperature") {
       if (!same) CHECK(leaf.n == n);
       REQUIRE(same);
     }
+  }
+}
+
+TEST_CASE("n goes to the even side of a tie") {
+  const float unit_scale = 1.442695F; // c = 1
+  REQUIRE(detail::make_scale(unit_scale).c == 1.0F);
+  for (int whole = -1000; whole < 1000; ++whole) {
+    const float x = static_cast<float>(whole) + 0.5F;
+    const detail::Leaf leaf = detail::make_leaf(detail::as_bits(x), detail::make_scale(unit_scale));
+    REQUIRE(leaf.n % 2 == 0);
+    REQUIRE(static_cast<float>(leaf.n) + leaf.f == x);
+  }
+  // At T = 1 the significand of c is odd, so ties are at odd multiples of 2^22, where n has 24 bits.
+  for (int odd = -63; odd <= 63; odd += 2) {
+    const detail::Leaf leaf =
+        detail::make_leaf(detail::as_bits(static_cast<float>(odd) * 0x1p22F), detail::make_scale(1.0F));
+    REQUIRE(std::fabs(leaf.f) == 0.5F);
+    REQUIRE(leaf.n % 2 == 0);
   }
 }
 

@@ -16,13 +16,13 @@
 #include "tests/reference/row_generators.hpp"
 
 namespace reference = bilogp::reference;
+namespace detail = bilogp::reference::detail;
 using reference::RowKind;
 using reference::Storage;
 
 namespace {
 
 constexpr std::uint32_t quiet_nan = 0x7fc00000;
-constexpr std::uint32_t minus_infinity = 0xff800000;
 const std::vector<Storage> storages{Storage::float32, Storage::float16, Storage::bfloat16};
 
 std::vector<std::uint32_t> bits_of(std::initializer_list<float> values) {
@@ -231,6 +231,32 @@ TEST_CASE("the far rule turns at an exponent of -99") {
     CHECK((gradient[1] != 0) == (n >= -99));
     CHECK(gradient[2] == 0);
   }
+}
+
+TEST_CASE("a target below the bound counts by its own logit once the sum is 40 places above") {
+  int own = 0;
+  int clamped = 0;
+  for (int step = 0; step < 400; ++step) {
+    reference::RowOptions options;
+    options.temperature = 1.10F + static_cast<float>(step) * 0.00025F; // 32 logits are 42 places, then 38
+    const auto row = bits_of({-0x1p29F + 32, -0x1p29F - 64, -0x1p29F});
+    const std::vector<std::int64_t> ids{1, 2};
+    const auto answer = reference::score(row, ids, options);
+    const auto scale = detail::make_scale(options.temperature);
+    const detail::Leaf leaf = detail::make_leaf(row[1], scale);
+    CHECK(leaf.n == detail::make_leaf(row[2], scale).n);
+    const double m = static_cast<double>(std::bit_cast<float>(answer.state.m_bits));
+    const double exponents = static_cast<double>(leaf.n - answer.state.E);
+    const double by_leaf = (exponents + detail::log2_canon(static_cast<double>(leaf.p) / m)) * (1.0 / 0x1.715476p+0);
+    // A target at the bound itself goes by its leaf.
+    CHECK(answer.logp[1] == std::bit_cast<std::uint32_t>(static_cast<float>(by_leaf)));
+    const bool is_own = std::bit_cast<float>(answer.logp[0]) < -60.0F / options.temperature;
+    CHECK(is_own == (answer.state.E - leaf.n > 40));
+    if (!is_own) CHECK(answer.logp[0] == answer.logp[1]);
+    ++(is_own ? own : clamped);
+  }
+  CHECK(own > 20);
+  CHECK(clamped > 20);
 }
 
 TEST_CASE("differences are reported with row and column") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <random>
+#include <stdexcept>
 
 #include "tests/reference/canon_reference.hpp"
 #include "tests/reference/compare.hpp"

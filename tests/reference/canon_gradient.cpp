@@ -6,15 +6,13 @@
 namespace bilogp::reference::detail {
 namespace {
 
-// p * 2^(n - E) of a leaf that is not too far below the sum, else 0. Exact: the exponent is in [-99, 1].
-float share(const Leaf& leaf, const Term& root) {
-  const std::int64_t distance = std::int64_t{leaf.n} - root.exponent;
-  if (leaf.kind != LeafKind::value || distance < -99) return 0;
-  return std::ldexp(leaf.p, static_cast<int>(distance));
-}
-
 bool is_near(const Leaf& leaf, const Term& root) {
   return leaf.kind == LeafKind::value && std::int64_t{leaf.n} - root.exponent >= -99;
+}
+
+// p * 2^(n - E) of a leaf that is not too far below the sum, else 0. Exact: the exponent is in [-99, 1].
+float share(const Leaf& leaf, const Term& root) {
+  return is_near(leaf, root) ? std::ldexp(leaf.p, leaf.n - root.exponent) : 0.0F;
 }
 
 // The payload of a NaN that a NaN or infinite upstream gradient makes is open; this one is the same on every machine.
