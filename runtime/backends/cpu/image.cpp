@@ -21,11 +21,11 @@ constexpr std::uint32_t own_machine = machine_aarch64;
 constexpr std::uint32_t own_machine = machine_x86_64;
 #endif
 
-template <class Word> void append_word(std::string& out, Word value) {
+template<class Word> void append_word(std::string& out, Word value) {
   for (std::size_t i = 0; i < sizeof value; ++i) out.push_back(static_cast<char>((value >> (8 * i)) & 0xff));
 }
 
-template <class Word> Word word_at(std::string_view bytes, std::size_t at) {
+template<class Word> Word word_at(std::string_view bytes, std::size_t at) {
   Word value = 0;
   for (std::size_t i = 0; i < sizeof value; ++i)
     value |= static_cast<Word>(static_cast<Word>(static_cast<unsigned char>(bytes[at + i])) << (8 * i));
@@ -84,13 +84,15 @@ MappedImage::MappedImage(std::string_view bytes) {
   const std::uint64_t size = (image.code.size() + page - 1) / page * page;
   void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED)
-    throw Error(ErrorKind::out_of_memory, "cannot map " + std::to_string(size) + " bytes for a kernel: " + std::strerror(errno));
+    throw Error(ErrorKind::out_of_memory,
+                "cannot map " + std::to_string(size) + " bytes for a kernel: " + std::strerror(errno));
   std::memcpy(base, image.code.data(), image.code.size());
   if (mprotect(base, size, PROT_READ | PROT_EXEC) != 0) {
     const std::string why = std::strerror(errno);
     munmap(base, size);
-    throw Error(ErrorKind::unsupported, "the system refuses executable memory (" + why +
-                                            "); allow it for this process, for example in its SELinux or seccomp policy");
+    throw Error(ErrorKind::unsupported,
+                "the system refuses executable memory (" + why +
+                    "); allow it for this process, for example in its SELinux or seccomp policy");
   }
   auto* code = static_cast<char*>(base);
   __builtin___clear_cache(code, code + size);

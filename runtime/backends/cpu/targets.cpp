@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "bilogp/error.hpp"
 
@@ -12,8 +13,8 @@
 namespace bilogp::cpu {
 namespace {
 
-// Features beyond a level that kernels may gain from, in the order of their names in a target.
-constexpr std::array<std::string_view, 4> extra_features = {"avx512bf16", "avx512fp16", "avx512vbmi", "avx512vbmi2"};
+// Features beyond x86-64-v4 that kernels may gain from, in the order in which a target's name has them.
+constexpr std::array<std::string_view, 4> extra_features = {"avx512fp16", "avx512bf16", "avx512vbmi", "avx512vbmi2"};
 
 struct Level {
   std::string_view name;
@@ -89,7 +90,9 @@ std::vector<std::string_view> detect() {
   return have;
 }
 #else
-std::vector<std::string_view> detect() { return {}; }
+std::vector<std::string_view> detect() {
+  return {};
+}
 #endif
 
 const std::vector<std::string_view>& host() {
@@ -97,7 +100,15 @@ const std::vector<std::string_view>& host() {
   return features;
 }
 
-bool host_has(std::string_view feature) { return std::ranges::find(host(), feature) != host().end(); }
+std::string joined(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (const std::string_view word : words) text.append(text.empty() ? "" : " ").append(word);
+  return text;
+}
+
+bool host_has(std::string_view feature) {
+  return std::ranges::find(host(), feature) != host().end();
+}
 
 // What x86-64-vN needs, all levels below it included.
 std::vector<std::string_view> needs_of(std::string_view level) {
@@ -124,9 +135,23 @@ std::string native_name() {
 }
 
 [[noreturn]] void unknown_target(std::string_view name) {
-  std::string sentence = "unknown CPU target \"" + std::string(name) + "\"; expected one of native";
-  for (const std::string& level : known_levels()) sentence += ", " + level;
+  std::string sentence = "unknown CPU target \"";
+  sentence.append(name).append("\"; expected native");
+  for (const std::string& level : known_levels()) sentence.append(", ").append(level);
+  sentence.append(", or x86-64-v4 with some of");
+  for (const std::string_view extra : extra_features) sentence.append(" +").append(extra);
   throw Error(ErrorKind::invalid_argument, sentence);
+}
+
+// "+avx512fp16+avx512bf16" -> its parts.
+std::vector<std::string_view> extras_of(std::string_view suffix) {
+  std::vector<std::string_view> extras;
+  while (!suffix.empty()) {
+    suffix.remove_prefix(1);
+    extras.push_back(suffix.substr(0, suffix.find('+')));
+    suffix.remove_prefix(extras.back().size());
+  }
+  return extras;
 }
 
 } // namespace
@@ -140,46 +165,45 @@ Target resolve_target(std::string_view name) {
   if (name.empty() || name == "native") return resolve_target(native_name());
   const std::string_view level = name.substr(0, name.find('+'));
   if (std::ranges::find(known_levels(), level) == known_levels().end()) unknown_target(name);
-  Target target{std::string(name), "x86_64-unknown-linux-gnu", std::string(level), {}};
+  Target target{std::string(level), "x86_64-unknown-linux-gnu", std::string(level), {}};
   if (level == "aarch64") {
     target.triple = "aarch64-unknown-linux-gnu";
     target.cpu = "generic";
+    target.features = {"+v8a", "+fp-armv8", "+neon"};
   }
-  for (std::size_t at = level.size(); at < name.size();) {
-    const std::size_t next = std::min(name.find('+', at + 1), name.size());
-    const std::string_view feature = name.substr(at + 1, next - at - 1);
-    if (level != "x86-64-v4" || std::ranges::find(extra_features, feature) == extra_features.end()) unknown_target(name);
-    target.features.push_back("+" + std::string(feature));
-    at = next;
+  // One name per target: the extra features in their order, each once.
+  const std::vector<std::string_view> extras = extras_of(name.substr(level.size()));
+  for (const std::string_view extra : extra_features) {
+    const auto times = std::ranges::count(extras, extra);
+    if (times == 0) continue;
+    if (times > 1 || level != "x86-64-v4") unknown_target(name);
+    target.features.push_back(std::string("+").append(extra));
+    target.name += target.features.back();
   }
+  if (target.features.size() != extras.size() && level != "aarch64") unknown_target(name);
+  if (level == "aarch64" && !extras.empty()) unknown_target(name);
   return target;
 }
 
 bool runs_here(const Target& target, std::string* missing) {
-  std::vector<std::string> lacking;
+  std::vector<std::string_view> lacking;
 #if defined(__aarch64__)
   if (target.name != "aarch64") lacking.emplace_back("an x86-64 processor");
 #else
   if (target.name == "aarch64") {
     lacking.emplace_back("an AArch64 processor");
   } else {
-    for (const std::string_view need : needs_of(target.cpu))
-      if (!host_has(need)) lacking.emplace_back(need);
-    for (const std::string& feature : target.features)
-      if (!host_has(std::string_view(feature).substr(1))) lacking.push_back(feature.substr(1));
+    std::vector<std::string_view> needs = needs_of(target.cpu);
+    for (const std::string& feature : target.features) needs.push_back(std::string_view(feature).substr(1));
+    std::ranges::remove_copy_if(needs, std::back_inserter(lacking), host_has);
   }
 #endif
-  if (missing != nullptr) {
-    missing->clear();
-    for (const std::string& feature : lacking) *missing += (missing->empty() ? "" : " ") + feature;
-  }
+  if (missing != nullptr) *missing = joined(lacking);
   return lacking.empty();
 }
 
 std::string host_features() {
-  std::string text;
-  for (const std::string_view feature : host()) text.append(text.empty() ? "" : " ").append(feature);
-  return text;
+  return joined(host());
 }
 
 } // namespace bilogp::cpu
