@@ -3,6 +3,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include <fmt/format.h>
 

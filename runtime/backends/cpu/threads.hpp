@@ -20,10 +20,11 @@ void set_current_threads(int threads); // 0 restores the default
 using RangeBody = void (*)(void* context, std::int64_t begin, std::int64_t end);
 void for_ranges(std::int64_t count, std::int64_t grain, int threads, RangeBody body, void* context);
 
-template <class Body> void for_ranges(std::int64_t count, std::int64_t grain, int threads, Body& body) {
+template<class Body> void for_ranges(std::int64_t count, std::int64_t grain, int threads, const Body& body) {
   for_ranges(
       count, grain, threads,
-      [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<Body*>(context))(begin, end); }, &body);
+      [](void* context, std::int64_t begin, std::int64_t end) { (*static_cast<const Body*>(context))(begin, end); },
+      const_cast<Body*>(&body));
 }
 
 } // namespace bilogp::cpu
