@@ -1,0 +1,259 @@
+#include "tests/cpu/batch.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "tests/reference/compare.hpp"
+#include "tests/reference/row_generators.hpp"
+
+namespace bilogp::test {
+namespace {
+
+std::int64_t bytes_of(Storage storage) {
+  return size_of(dtype_of(storage));
+}
+
+std::vector<std::uint32_t> float_bits(const std::vector<float>& values) {
+  std::vector<std::uint32_t> bits(values.size());
+  std::memcpy(bits.data(), values.data(), values.size() * sizeof(float));
+  return bits;
+}
+
+void put(char* at, Storage storage, std::uint32_t bits) {
+  if (storage == Storage::float32) {
+    std::memcpy(at, &bits, 4);
+    return;
+  }
+  const std::uint16_t half = reference::to_16_bits(storage, std::span(&bits, 1)).front();
+  std::memcpy(at, &half, 2);
+}
+
+// The value a float has in storage bits, for comparing gradients.
+std::uint32_t stored_bits(const char* at, Storage storage) {
+  if (storage == Storage::float32) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, at, 4);
+    return bits;
+  }
+  std::uint16_t half = 0;
+  std::memcpy(&half, at, 2);
+  return half;
+}
+
+constexpr float untouched = 12345.0F; // what outputs hold before a call
+
+} // namespace
+
+DType dtype_of(Storage storage) {
+  switch (storage) {
+  case Storage::float16:
+    return DType::float16;
+  case Storage::bfloat16:
+    return DType::bfloat16;
+  default:
+    return DType::float32;
+  }
+}
+
+Batch::Batch(Storage storage, std::int64_t columns, Layout layout)
+    : storage_(storage), columns_(columns), layout_(layout) {}
+
+void Batch::add(std::vector<std::uint32_t> row, std::vector<std::int64_t> target_ids, float grad_logp) {
+  rows_.push_back({std::move(row), std::move(target_ids), grad_logp, false, {}});
+}
+
+TensorView Batch::logits(std::vector<char>& memory) const {
+  const std::int64_t stride = columns_ + layout_.row_padding;
+  const std::int64_t size = bytes_of(storage_);
+  memory.assign(static_cast<std::size_t>(rows() * stride * size + layout_.misalignment), char(0x7f)); // padding is NaN
+  char* base = memory.data() + layout_.misalignment;
+  for (std::int64_t r = 0; r < rows(); ++r)
+    for (std::int64_t j = 0; j < columns_; ++j)
+      put(base + (r * stride + j) * size, storage_,
+          rows_[static_cast<std::size_t>(r)].logits[static_cast<std::size_t>(j)]);
+  return TensorView::strided(base, dtype_of(storage_), {rows(), columns_}, {stride, 1});
+}
+
+TensorView Batch::ids(std::vector<char>& memory) const {
+  const auto per_row = static_cast<std::int64_t>(rows_.front().target_ids.size());
+  const std::int64_t size = size_of(id_dtype);
+  memory.assign(static_cast<std::size_t>(rows() * per_row * size), 0);
+  std::int64_t at = 0;
+  for (const Row& row : rows_)
+    for (const std::int64_t id : row.target_ids) {
+      const auto narrow = static_cast<std::int32_t>(id);
+      std::memcpy(memory.data() + at++ * size, id_dtype == DType::int64 ? static_cast<const void*>(&id) : &narrow,
+                  static_cast<std::size_t>(size));
+    }
+  if (per_row == 1) return TensorView::contiguous(memory.data(), id_dtype, {rows()});
+  return TensorView::contiguous(memory.data(), id_dtype, {rows(), per_row});
+}
+
+reference::RowOptions Batch::reference_options(std::int64_t row) const {
+  reference::RowOptions result;
+  result.vocab_size = options.vocab_size;
+  result.ignore_index = options.ignore_index;
+  result.temperature =
+      temperatures.empty() ? static_cast<float>(options.temperature) : temperatures[static_cast<std::size_t>(row)];
+  return result;
+}
+
+LogpOptions Batch::call_options() {
+  LogpOptions result = options;
+  result.validate = Validate::off;
+  if (!temperatures.empty())
+    result.temperature_per_row = TensorView::contiguous(temperatures.data(), DType::float32, {rows()});
+  return result;
+}
+
+const reference::RowAnswer& Batch::expected(std::int64_t index) {
+  Row& row = rows_[static_cast<std::size_t>(index)];
+  if (!row.is_scored) {
+    row.answer = reference::score(row.logits, row.target_ids, reference_options(index));
+    row.is_scored = true;
+  }
+  return row.answer;
+}
+
+std::string Batch::compare(const std::string& what, const std::vector<std::uint32_t>& logp,
+                           const std::vector<std::uint32_t>& lse, const std::vector<std::int32_t>& state) {
+  std::vector<std::uint32_t> expected_logp;
+  std::vector<std::uint32_t> expected_lse;
+  std::string states;
+  for (std::int64_t r = 0; r < rows(); ++r) {
+    const reference::RowAnswer& answer = expected(r);
+    expected_logp.insert(expected_logp.end(), answer.logp.begin(), answer.logp.end());
+    expected_lse.push_back(answer.lse);
+    const auto at = static_cast<std::size_t>(2 * r);
+    const reference::Node got{static_cast<std::uint32_t>(state[at]), state[at + 1]};
+    if (got != answer.state && states.empty())
+      states =
+          fmt::format("row {} state {} expected {}", r, reference::to_string(got), reference::to_string(answer.state));
+  }
+  const reference::BitDifference a = reference::compare_bits(logp, expected_logp, rows_.front().target_ids.size());
+  const reference::BitDifference b = reference::compare_bits(lse, expected_lse);
+  if (a.none() && b.none() && states.empty()) return {};
+  return fmt::format("{} {}, {} columns: logp: {}; lse: {}; {}", what, reference::to_string(storage_), columns_,
+                     a.report, b.report, states);
+}
+
+std::string Batch::check_forward(Runtime& runtime) {
+  std::vector<char> logits_memory;
+  std::vector<char> id_memory;
+  const std::size_t per_row = rows_.front().target_ids.size();
+  const auto n = static_cast<std::size_t>(rows());
+  std::vector<float> logp(n * per_row, untouched);
+  std::vector<float> lse(n, untouched);
+  std::vector<std::int32_t> state(2 * n, -7);
+  LogpArgs args;
+  args.logits = logits(logits_memory);
+  args.target_ids = ids(id_memory);
+  args.logp = args.target_ids;
+  args.logp.data = logp.data();
+  args.logp.dtype = DType::float32;
+  args.lse = TensorView::contiguous(lse.data(), DType::float32, {rows()});
+  args.row_state = TensorView::contiguous(state.data(), DType::int32, {rows(), 2});
+  args.options = call_options();
+  runtime.logp(args);
+  return compare("forward", float_bits(logp), float_bits(lse), state);
+}
+
+std::string Batch::check_backward(Runtime& runtime, bool in_place) {
+  std::vector<char> logits_memory;
+  std::vector<char> grad_memory;
+  std::vector<char> id_memory;
+  std::vector<std::int32_t> state;
+  std::vector<float> upstream;
+  for (std::int64_t r = 0; r < rows(); ++r) {
+    const reference::Node& node = expected(r).state;
+    state.push_back(static_cast<std::int32_t>(node.m_bits));
+    state.push_back(node.E);
+    upstream.push_back(rows_[static_cast<std::size_t>(r)].grad_logp);
+  }
+  LogpBackwardArgs args;
+  args.logits = logits(logits_memory);
+  args.grad_logits = args.logits;
+  if (!in_place) {
+    grad_memory = logits_memory;
+    args.grad_logits.data = grad_memory.data() + layout_.misalignment;
+  }
+  args.in_place = in_place;
+  args.target_ids = ids(id_memory);
+  args.row_state = TensorView::contiguous(state.data(), DType::int32, {rows(), 2});
+  args.grad_logp = TensorView::contiguous(upstream.data(), DType::float32, {rows()});
+  args.options = call_options();
+  runtime.logp_backward(args);
+  const std::int64_t size = bytes_of(storage_);
+  for (std::int64_t r = 0; r < rows(); ++r) {
+    const Row& row = rows_[static_cast<std::size_t>(r)];
+    const std::vector<std::uint32_t> gradient =
+        reference::gradient(row.logits, row.target_ids.front(), row.grad_logp, reference_options(r));
+    for (std::int64_t j = 0; j < columns_; ++j) {
+      const std::uint32_t wide = reference::narrow(storage_, gradient[static_cast<std::size_t>(j)]);
+      const char* at = static_cast<const char*>(args.grad_logits.data) + (r * args.logits.strides[0] + j) * size;
+      const std::uint32_t got = stored_bits(at, storage_);
+      if (got != wide)
+        return fmt::format("backward {}, {} columns, in_place {}: row {} column {} is {:#x}, expected {:#x}",
+                           reference::to_string(storage_), columns_, in_place, r, j, got, wide);
+    }
+    const char* padding =
+        static_cast<const char*>(args.grad_logits.data) + (r * args.logits.strides[0] + columns_) * size;
+    for (std::int64_t i = 0; r + 1 < rows() && i < layout_.row_padding * size; ++i)
+      if (padding[i] != char(0x7f)) return fmt::format("backward wrote into the padding behind row {}", r);
+  }
+  return {};
+}
+
+std::string Batch::check_shards(Runtime& runtime, const std::vector<std::int64_t>& cuts) {
+  std::vector<char> logits_memory;
+  std::vector<char> id_memory;
+  const TensorView whole = logits(logits_memory);
+  const TensorView target_ids = ids(id_memory);
+  std::vector<std::int64_t> bounds = cuts;
+  bounds.insert(bounds.begin(), 0);
+  bounds.push_back(columns_);
+  const auto n = static_cast<std::size_t>(rows());
+  std::vector<float> best(n, -std::numeric_limits<float>::infinity());
+  std::vector<std::vector<std::int32_t>> nodes(bounds.size() - 1);
+  std::vector<ShardNodes> shards;
+  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
+    LogpPartialArgs args;
+    args.shard_begin = bounds[s];
+    args.shard_end = bounds[s + 1];
+    args.full_vocab = columns_;
+    args.logits = whole;
+    args.logits.data = static_cast<char*>(whole.data) + args.shard_begin * bytes_of(storage_);
+    args.logits.shape[1] = args.shard_end - args.shard_begin;
+    args.target_ids = target_ids;
+    const std::int64_t count = node_count(args.shard_begin, args.shard_end, columns_);
+    nodes[s].assign(n * static_cast<std::size_t>(count) * 2, -7);
+    args.nodes = TensorView::contiguous(nodes[s].data(), DType::int32, {rows(), count, 2});
+    std::vector<float> target_logit(n, untouched);
+    args.target_logit = TensorView::contiguous(target_logit.data(), DType::float32, {rows()});
+    args.options = call_options();
+    runtime.logp_partial(args);
+    for (std::size_t r = 0; r < n; ++r)
+      if (!(target_logit[r] <= best[r])) best[r] = target_logit[r];
+    shards.push_back({args.shard_begin, args.shard_end, args.nodes});
+  }
+  std::reverse(shards.begin(), shards.end()); // any order will do
+  std::vector<float> logp(n, untouched);
+  std::vector<float> lse(n, untouched);
+  std::vector<std::int32_t> state(2 * n, -7);
+  LogpFinishArgs finish;
+  finish.shards = shards;
+  finish.full_vocab = columns_;
+  finish.target_ids = target_ids;
+  finish.target_logit = TensorView::contiguous(best.data(), DType::float32, {rows()});
+  finish.logp = TensorView::contiguous(logp.data(), DType::float32, {rows()});
+  finish.lse = TensorView::contiguous(lse.data(), DType::float32, {rows()});
+  finish.row_state = TensorView::contiguous(state.data(), DType::int32, {rows(), 2});
+  finish.options = call_options();
+  runtime.logp_finish(finish);
+  return compare(fmt::format("{} shards", shards.size()), float_bits(logp), float_bits(lse), state);
+}
+
+} // namespace bilogp::test
