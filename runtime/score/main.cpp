@@ -33,7 +33,8 @@ void check_output_name(const CommandLine& line, const Inputs& inputs) {
 }
 
 Report score_file(const CommandLine& line, const Inputs& inputs, const RowSet& rows) {
-  Runtime& runtime = Runtime::get(line.target);
+  // A file lies in host memory, so "auto" is the CPU's own level; asking for that one gives it a name in the report.
+  Runtime& runtime = Runtime::get(line.target == "auto" ? "cpu" : line.target);
   if (line.score.grad && rows.has_id_dimension())
     throw Error(ErrorKind::invalid_argument,
                 "--grad needs one target id per row, but the target ids have one dimension more");

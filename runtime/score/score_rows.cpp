@@ -98,22 +98,26 @@ ScoreTiming score_rows(Runtime& runtime, const RowSet& rows, const ScoreOptions&
                        std::span<ChunkSink* const> sinks, const std::function<void(std::int64_t)>& progress) {
   const std::int64_t fitting =
       std::min(options.chunk_bytes / rows.row_bytes(), most_ids_per_chunk / rows.ids_per_row());
-  const std::int64_t chunk_rows = std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(rows.rows(), 1));
-  Scorer scorer(runtime, rows, options, chunk_rows);
+  const std::int64_t most_rows = std::max<std::int64_t>(fitting, 1);
+  // Even chunks: a last one of few rows would be planned in another way, with kernels of its own.
+  const std::int64_t chunks = (rows.rows() + most_rows - 1) / most_rows;
+  const auto first_row = [&](std::int64_t chunk) {
+    return chunk < chunks ? chunk * rows.rows() / chunks : rows.rows();
+  };
+  const auto rows_of = [&](std::int64_t chunk) { return first_row(chunk + 1) - first_row(chunk); };
+
+  Scorer scorer(runtime, rows, options, std::min(most_rows, std::max<std::int64_t>(rows.rows(), 1)));
   ScoreTiming ignored;
-  // Without rows too: the library looks at the options all the same.
-  scorer.score(0, std::min<std::int64_t>(1, rows.rows()), ignored);
+  // A row per thread makes ready what the whole needs. Without rows it still checks the options.
+  const std::int64_t threads = options.logp.threads > 0 ? options.logp.threads : Runtime::num_threads();
+  scorer.score(0, std::min(threads, rows_of(0)), ignored);
 
   ScoreTiming timing;
-  const auto rows_from = [&](std::int64_t first) {
-    return std::clamp<std::int64_t>(rows.rows() - first, 0, chunk_rows);
-  };
-  start_reading(rows.logits(0, rows_from(0)));
-  for (std::int64_t first = 0; first < rows.rows(); first += chunk_rows) {
-    const std::int64_t count = rows_from(first);
-    const std::int64_t next = first + count;
-    start_reading(rows.logits(next, rows_from(next)));
-    const Chunk chunk = scorer.score(first, count, timing);
+  start_reading(rows.logits(0, rows_of(0)));
+  for (std::int64_t i = 0; i < chunks; ++i) {
+    const std::int64_t next = first_row(i + 1);
+    start_reading(rows.logits(next, rows_of(i + 1)));
+    const Chunk chunk = scorer.score(first_row(i), next - first_row(i), timing);
     for (ChunkSink* const sink : sinks) sink->take(chunk);
     forget(chunk.logits);
     progress(next);

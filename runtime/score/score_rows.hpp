@@ -43,7 +43,7 @@ struct ScoreTiming {
   double backward = 0;
 };
 
-// `progress` is called with the rows done so far. Kernels are made ready on one row before anything is timed. Throws
+// `progress` is called with the rows done so far. Kernels are made ready on a few rows before anything is timed. Throws
 // Error.
 ScoreTiming score_rows(Runtime& runtime, const RowSet& rows, const ScoreOptions& options,
                        std::span<ChunkSink* const> sinks, const std::function<void(std::int64_t)>& progress);

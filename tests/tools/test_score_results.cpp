@@ -1,0 +1,199 @@
+// The real sample scored by the program: answers, report, comparisons, the invariance check.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/score/safetensors.hpp"
+#include "tests/reference/compare.hpp"
+#include "tests/tools/score_files.hpp"
+
+namespace {
+
+using namespace bilogp;
+using namespace bilogp::test;
+using nlohmann::json;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+struct Results {
+  std::vector<std::uint32_t> logp;
+  std::vector<std::uint32_t> lse;
+  std::vector<std::int32_t> row_state;
+  std::vector<std::uint16_t> grad_logits;
+};
+
+Results read_results(const std::string& path) {
+  const std::string file = read_file(path);
+  const auto parsed = score::parse_safetensors(std::as_bytes(std::span(file)));
+  Results results;
+  for (const auto& tensor : parsed.tensors) {
+    if (tensor.name == "logp") results.logp = values_of_bytes<std::uint32_t>(tensor.bytes);
+    if (tensor.name == "lse") results.lse = values_of_bytes<std::uint32_t>(tensor.bytes);
+    if (tensor.name == "row_state") results.row_state = values_of_bytes<std::int32_t>(tensor.bytes);
+    if (tensor.name == "grad_logits") results.grad_logits = values_of_bytes<std::uint16_t>(tensor.bytes);
+  }
+  return results;
+}
+
+} // namespace
+
+TEST_CASE("the sample's answers, at both temperatures, on every level asked for") {
+  const TemporaryDirectory directory;
+  const std::string out = directory.file("out.safetensors");
+  for (const auto& expected : reference::expected_answers())
+    for (const char* const arch : {"auto", "cpu", "cpu:x86-64-v2"}) {
+#if !defined(__x86_64__)
+      if (std::string(arch) == "cpu:x86-64-v2") continue;
+#endif
+      CAPTURE(expected.name);
+      CAPTURE(arch);
+      const ChildResult run = score(
+          {sample_path(), "--arch", arch, "--temperature", std::to_string(expected.temperature), "--output", out});
+      REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+      const Results results = read_results(out);
+      CHECK(reference::compare_bits(results.logp, expected.logp).report == "");
+      CHECK(reference::compare_bits(results.lse, expected.lse).report == "");
+      REQUIRE(results.row_state.size() == 2 * expected.states.size());
+      for (std::size_t row = 0; row < expected.states.size(); ++row) {
+        CHECK(static_cast<std::uint32_t>(results.row_state[2 * row]) == expected.states[row].m_bits);
+        CHECK(results.row_state[2 * row + 1] == expected.states[row].E);
+      }
+    }
+}
+
+TEST_CASE("gradients of the sample, written and verified") {
+  const TemporaryDirectory directory;
+  const std::string out = directory.file("out.safetensors");
+  const ChildResult run = score({sample_path(), "--grad", "--limit-rows", "6", "--output", out, "--verify", "--json"});
+  REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+  const json report = json::parse(run.out);
+  CHECK(report["verify"]["fields"] == json({"logp", "lse", "row_state", "grad_logits"}));
+  CHECK(report["verify"]["bits"] == 6 * (4 * 32 + 49152 * 16));
+  CHECK(report["verify"]["bits_different"] == 0);
+  const Results results = read_results(out);
+  REQUIRE(results.grad_logits.size() == 6 * 49152);
+  const auto& sample = reference::sample_rows();
+  for (std::size_t row = 0; row < 6; ++row) {
+    const auto gradient =
+        reference::gradient(sample.row(static_cast<std::int64_t>(row)), sample.target_ids[row], 1.0F, {});
+    const auto expected = reference::to_16_bits(reference::Storage::bfloat16, gradient);
+    const std::span got(results.grad_logits.data() + row * expected.size(), expected.size());
+    CHECK(reference::compare_bits<std::uint16_t>(reference::Storage::bfloat16, got, expected).report == "");
+  }
+}
+
+TEST_CASE("the report says what was scored, by which kernel, and where that came from") {
+  const ChildResult warm = score({sample_path()});
+  REQUIRE_MESSAGE(warm.exit_code == 0, warm.err);
+  const ChildResult text = score({sample_path()});
+  CHECK(text.err.empty());
+  for (const char* const part : {"48 rows of 49,152 bfloat16 logits", "bilogp.canon-1.portable on cpu:", "perplexity",
+                                 "logp_forward", "clang", "store, ", "rows/s", "GB/s"})
+    CHECK_MESSAGE(has(text.out, part), part);
+
+  const ChildResult run = score({sample_path(), "--json"});
+  CHECK(run.err.empty());
+  const json report = json::parse(run.out);
+  CHECK(report["contract"] == "bilogp.canon-1.portable");
+  CHECK(report["rows"] == 48);
+  CHECK(report["shape"] == json({48, 49152}));
+  REQUIRE(report["sequences"].size() == 4);
+  double sum = 0;
+  for (std::size_t row = 0; row < 12; ++row)
+    sum += std::bit_cast<float>(reference::expected_answers()[0].logp[12 + row]);
+  CHECK(report["sequences"][1]["sequence"] == reference::sample_rows().sequence_ids[12]);
+  CHECK(report["sequences"][1]["tokens"] == 12);
+  CHECK(report["sequences"][1]["sum_logp"] == sum);
+  CHECK(report["total"]["tokens"] == 48);
+  REQUIRE(report["kernels"].size() == 1);
+  CHECK(report["kernels"][0]["operator"] == "logp_forward");
+  CHECK(report["kernels"][0]["vocab_size"] == 49152);
+  CHECK(report["kernels"][0]["origin"] == "store");
+  CHECK(report["forward"]["rows_per_second"] > 0);
+}
+
+TEST_CASE("--compare: equal runs, a flipped bit, and files that cannot be compared") {
+  const TemporaryDirectory directory;
+  const std::string mine = directory.file("mine.safetensors");
+  REQUIRE(score({sample_path(), "--output", mine}).exit_code == 0);
+
+  const ChildResult equal = score({sample_path(), "--threads", "1", "--compare", mine});
+  CHECK(equal.exit_code == 0);
+  CHECK(has(equal.out, "0 of 6,144 bits differ from"));
+
+  // Bit 0 of the logp of row 5, and two bits of the E of row 7.
+  std::string changed = read_file(mine);
+  const std::size_t data = 8 + static_cast<unsigned char>(changed[0]) + 256UL * static_cast<unsigned char>(changed[1]);
+  changed[data + 4 * 5] = static_cast<char>(changed[data + 4 * 5] ^ 1);
+  const std::size_t e_of_row_7 = data + 2 * 4 * 48 + 8 * 7 + 4;
+  changed[e_of_row_7] = static_cast<char>(changed[e_of_row_7] ^ 3);
+  const std::string other = directory.file("other.safetensors");
+  write_file(other, changed);
+  const ChildResult differs = score({sample_path(), "--compare", other, "--json"});
+  CHECK(differs.exit_code == 1);
+  const json compare = json::parse(differs.out)["compare"];
+  CHECK(compare["bits_different"] == 3);
+  CHECK(compare["rows_different"] == 2);
+  CHECK(compare["first"][0]["row"] == 5);
+  CHECK(compare["first"][0]["field"] == "logp");
+  const std::uint32_t bits = reference::expected_answers()[0].logp[5];
+  CHECK(compare["first"][0]["here"] == fmt::format("{:08x}", bits));
+  CHECK(compare["first"][0]["there"] == fmt::format("{:08x}", bits ^ 1));
+  CHECK(compare["first"][1]["field"] == "row_state[1]");
+  CHECK(has(score({sample_path(), "--compare", other}).out,
+            "3 of 6,144 bits differ from " + other + ", in 2 of 48 rows"));
+
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& part) {
+    const ChildResult run = score(arguments);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out.empty());
+    CHECK_MESSAGE(has(run.err, part), run.err);
+  };
+  refused({sample_path(), "--compare", mine, "--temperature", "0.7"},
+          "was made with temperature '1', this run has 0.7");
+  refused({sample_path(), "--compare", mine, "--limit-rows", "7"},
+          "logp is F32 [48], expected float32 with 7 elements");
+  refused({sample_path(), "--compare", sample_path()}, "there is no tensor 'logp'");
+  refused({sample_path(), "--compare", directory.file("none.safetensors")}, "No such file");
+}
+
+TEST_CASE("--compare looks at gradients where both have them") {
+  const TemporaryDirectory directory;
+  const std::string mine = directory.file("mine.safetensors");
+  REQUIRE(score({sample_path(), "--limit-rows", "3", "--grad", "--output", mine}).exit_code == 0);
+  CHECK(score({sample_path(), "--limit-rows", "3", "--grad", "--compare", mine}).exit_code == 0);
+  std::string changed = read_file(mine);
+  changed.back() = static_cast<char>(changed.back() ^ 0x10); // the last column's high byte
+  write_file(mine, changed);
+  const ChildResult run = score({sample_path(), "--limit-rows", "3", "--grad", "--compare", mine, "--json"});
+  CHECK(run.exit_code == 1);
+  CHECK(json::parse(run.out)["compare"]["first"][0]["field"] == "grad_logits[49151]");
+  CHECK(json::parse(run.out)["compare"]["first"][0]["row"] == 2);
+  CHECK(score({sample_path(), "--limit-rows", "3", "--compare", mine}).exit_code == 0);
+}
+
+TEST_CASE("--invariance: no bit differs, and plain float32 sums do") {
+  const ChildResult run = score({sample_path(), "--invariance", "--json"});
+  REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+  const json invariance = json::parse(run.out)["invariance"];
+  CHECK(invariance["rows"] == 48);
+  CHECK(invariance["checks"].size() >= 17);
+  for (const json& check : invariance["checks"]) {
+    CAPTURE(check["name"].get<std::string>());
+    CHECK(check["bits"] == 48 * 4 * 32);
+    CHECK(check["bits_different"] == 0);
+  }
+  CHECK(invariance["plain_float32"]["rows"] == 48);
+  CHECK(invariance["plain_float32"]["simple_against_8_partial_sums"] > 0);
+  CHECK(invariance["plain_float32"]["simple_against_bilogp"] > 0);
+  const ChildResult text =
+      score({sample_path(), "--invariance", "--limit-rows", "5", "--temperature", "0.7", "--vocab-size", "49000"});
+  CHECK_MESSAGE(text.exit_code == 0, text.err);
+  for (const char* const part : {"shuffled", "in batches of 7", "misaligned", "split over 7 shards", "on 2 threads"})
+    CHECK_MESSAGE(has(text.out, part), part);
+}
