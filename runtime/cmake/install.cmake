@@ -5,7 +5,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/bilogp")
 
 install(TARGETS bilogp EXPORT bilogpTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(DIRECTORY runtime/include/bilogp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(DIRECTORY runtime/include/bilogp DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(EXPORT bilogpTargets NAMESPACE bilogp:: DESTINATION "${package_dir}")
 
 configure_package_config_file(runtime/cmake/bilogpConfig.cmake.in "${PROJECT_BINARY_DIR}/bilogpConfig.cmake"

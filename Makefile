@@ -1,0 +1,97 @@
+# make demo     from a bare Debian 12 with git and make to scored rows
+# make test     build and run every test
+# make help     the rest
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+FUZZ_SECONDS ?= 60
+BUILD := build/release
+SAMPLE := tests/data/smollm2_rollouts_bf16.safetensors
+# Sanitizers: which tests run under them, as a regular expression on ctest's names.
+ASAN_TESTS ?= .
+TSAN_TESTS ?= .
+
+.PHONY: help deps build demo test bench lint format test-asan test-tsan fuzz clean
+
+help:
+	@echo 'make demo       install what is missing, build, score the sample of real logits'
+	@echo 'make test       install what is missing, build, run all tests'
+	@echo 'make build      build everything in release mode into $(BUILD)'
+	@echo 'make bench      build and run the benchmarks'
+	@echo 'make lint       check formatting and run clang-tidy'
+	@echo 'make format     format the sources'
+	@echo 'make test-asan  the tests under AddressSanitizer and UndefinedBehaviorSanitizer; test-tsan: ThreadSanitizer'
+	@echo 'make fuzz       each libFuzzer target for FUZZ_SECONDS=$(FUZZ_SECONDS)'
+	@echo 'make deps       only install the packages that all of these need'
+	@echo 'make clean      remove build/'
+
+deps:
+	@runtime/dependencies.sh build test bench lint
+
+build:
+	@runtime/dependencies.sh build test bench
+	cmake --preset release -DBILOGP_BUILD_TESTS=ON -DBILOGP_BUILD_BENCH=ON
+	cmake --build --preset release -j $(JOBS)
+
+# The store is the demo's own and starts empty, so that the first run compiles and the second one does not.
+demo:
+	@runtime/dependencies.sh build
+	@if [ ! -f $(BUILD)/build.ninja ]; then \
+	   cmake --preset release -DBILOGP_BUILD_TESTS=OFF -DBILOGP_BUILD_BENCH=OFF; fi
+	cmake --build --preset release -j $(JOBS) --target bilogp-score $(and $(wildcard runtime/backends/cpu/component),bilogp_clang)
+	@rm -rf build/demo-store
+	@echo; echo '== First run: the kernels are compiled =='; echo
+	BILOGP_CACHE_DIR=build/demo-store $(BUILD)/bilogp-score $(SAMPLE) --invariance
+	@echo; echo '== Second run: the kernels come from the store =='; echo
+	BILOGP_CACHE_DIR=build/demo-store $(BUILD)/bilogp-score $(SAMPLE)
+
+test: build
+	ctest --preset release -j $(JOBS)
+
+bench: build
+	@shopt -s nullglob; programs=($(BUILD)/bench_*); \
+	 if [ $${#programs[@]} -eq 0 ]; then echo 'make bench: no programs $(BUILD)/bench_*' >&2; exit 1; fi; \
+	 for program in "$${programs[@]}"; do echo "== $$program"; "$$program"; done
+
+SOURCES = $$(git ls-files '*.cpp' '*.hpp' '*.h' '*.kernel')
+
+lint:
+	@runtime/dependencies.sh build test bench lint
+	clang-format-19 --dry-run -Werror $(SOURCES)
+	cmake --preset release -DBILOGP_BUILD_TESTS=ON -DBILOGP_BUILD_BENCH=ON >/dev/null
+	cmake --build --preset release -j $(JOBS) --target bilogp_templates
+	run-clang-tidy-19 -quiet -p $(BUILD) -j $(JOBS) '^$(CURDIR)/(runtime|cache|tests|bench)/'
+
+format:
+	clang-format-19 -i $(SOURCES)
+
+test-asan:
+	@runtime/dependencies.sh build test
+	cmake --preset asan
+	cmake --build --preset asan -j $(JOBS)
+	ctest --preset asan -j $(JOBS) -R '$(ASAN_TESTS)'
+
+test-tsan:
+	@runtime/dependencies.sh build test
+	cmake --preset tsan
+	cmake --build --preset tsan -j $(JOBS)
+	ctest --preset tsan -j $(JOBS) -R '$(TSAN_TESTS)'
+
+fuzz:
+	@runtime/dependencies.sh build test
+	cmake --preset fuzz
+	cmake --build --preset fuzz -j $(JOBS) --target fuzz_targets
+	@shopt -s nullglob; programs=(build/fuzz/fuzz_*); \
+	 if [ $${#programs[@]} -eq 0 ]; then echo 'make fuzz: no programs build/fuzz/fuzz_*' >&2; exit 1; fi; \
+	 for program in "$${programs[@]}"; do \
+	   name=$$(basename "$$program"); corpus=build/fuzz/corpus/$$name; mkdir -p "$$corpus"; \
+	   echo "== $$name, $(FUZZ_SECONDS) s"; \
+	   "$$program" -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+	     -artifact_prefix=build/fuzz/ "$$corpus" 2>&1 | tail -n 12; \
+	 done
+
+clean:
+	rm -rf build
