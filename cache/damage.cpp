@@ -9,6 +9,7 @@
 
 #include "cache/key_lock.hpp"
 #include "cache/location.hpp"
+#include "cache/row.hpp"
 #include "cache/store_file.hpp"
 
 namespace bilogp::cache {
@@ -23,7 +24,7 @@ bool StoreFile::is_sound() const {
   try {
     auto connection = connect(sqlite::Connection::Mode::read_write);
     if (identify(connection) == Identity::blank) return true;
-    const sqlite::Statement complete(connection, fmt::format("SELECT {} FROM kernel", "key, checksum, payload"));
+    const sqlite::Statement complete(connection, fmt::format("SELECT {} FROM kernel", row_columns));
     return connection.text("PRAGMA integrity_check(1)") == "ok";
   } catch (const sqlite::Failure& failure) {
     // Trouble of another kind is no reason to throw a file away.
@@ -42,10 +43,10 @@ bool StoreFile::set_aside() {
   if (id_of(path_) != damaged || is_sound()) return true;
   remove_files_set_aside();
   const std::string aside = fmt::format("{}.corrupt-{}", path_, static_cast<std::int64_t>(std::time(nullptr)));
+  // A journal belongs to its database and must not be played into the new one. It goes first: as soon as the database
+  // is away, another process may be writing a new one with a journal of the same name.
+  ::rename((path_ + "-journal").c_str(), (aside + "-journal").c_str());
   if (::rename(path_.c_str(), aside.c_str()) != 0) return false;
-  // A journal belongs to its database: it must not be played into the new one.
-  const std::string journal = path_ + "-journal";
-  ::rename(journal.c_str(), (aside + "-journal").c_str());
   set_aside_ = aside;
   return true;
 }

@@ -1,6 +1,8 @@
 #include "cache/sqlite.hpp"
 
+#include <chrono>
 #include <climits>
+#include <thread>
 #include <utility>
 
 #include <sqlite3.h>
@@ -9,7 +11,15 @@ namespace bilogp::cache::sqlite {
 
 namespace {
 
-constexpr int busy_milliseconds = 5000;
+// Waits for another process's lock, 5 s in all. SQLite's own handler sleeps up to 100 ms at a time, at which a reader
+// can miss every gap between the writes of a dozen processes that start together.
+int wait_while_busy(void*, int attempt) {
+  constexpr int attempts = 1250;
+  if (attempt >= attempts) return 0;
+  const int milliseconds = attempt < 5 ? 1 : 2 + attempt * 7 % 5; // not in step with one another
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  return 1;
+}
 
 int length_of(std::string_view bytes) {
   if (bytes.size() > INT_MAX) throw Failure(SQLITE_TOOBIG, "a value of more than 2 GiB");
@@ -29,7 +39,7 @@ Connection::Connection(const std::string& path, Mode mode) {
     throw failure;
   }
   sqlite3_extended_result_codes(handle_, 1);
-  sqlite3_busy_timeout(handle_, busy_milliseconds);
+  sqlite3_busy_handler(handle_, wait_while_busy, nullptr);
   // The file may have been written by anybody: nothing in it gets to run.
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle_, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);

@@ -99,13 +99,18 @@ sqlite::Statement& StoreFile::select_by_key() {
 }
 
 StoreFile::Identity StoreFile::identify(sqlite::Connection& connection) const {
-  const std::int64_t id = connection.integer("PRAGMA application_id");
-  const std::int64_t version = connection.integer("PRAGMA user_version");
+  // One statement, so that a store made by another process meanwhile is seen as a whole or not at all.
+  sqlite::Statement ask(connection, "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master) "
+                                    "FROM pragma_application_id, pragma_user_version");
+  ask.step();
+  const std::int64_t id = ask.integer(0);
+  const std::int64_t version = ask.integer(1);
+  const std::int64_t tables = ask.integer(2);
   if (id == application_id && version == schema_version) return Identity::ours;
   if (id == application_id)
     throw NotOurs(fmt::format("the kernel store {} has schema {} and this version of bilogp knows {}", path_, version,
                               schema_version));
-  if (id == 0 && version == 0 && connection.integer("SELECT count(*) FROM sqlite_master") == 0) return Identity::blank;
+  if (id == 0 && version == 0 && tables == 0) return Identity::blank;
   throw NotOurs(fmt::format("{} is a database of another program", path_));
 }
 

@@ -76,6 +76,9 @@ Store::State::Next Store::State::after(const sqlite::Failure& failure, Access ac
     if (access == Access::write)
       warn_once(fmt::format("the kernel store {} is locked by another process; a kernel was not stored", file.path()));
     return Next::give_up;
+  case SQLITE_CANTOPEN:
+    if (access == Access::read) return Next::retry; // it may have been set aside or removed a moment ago
+    break;
   case SQLITE_NOMEM:
   case SQLITE_TOOBIG:
     return Next::give_up; // this entry's trouble, not the file's

@@ -19,6 +19,7 @@ struct Store::State final : ForkMember {
   // Runs `work` on the open file, again where a failure was mended. False when there was no file to read, or when the
   // failure could not be mended; then the file is given up as far as needed and a warning is pending.
   template<class Work> bool attempt(Access access, const Work& work) {
+    std::string trouble;
     for (int round = 0; round < 3; ++round) {
       if (access == Access::write ? !writing : !reading) return false;
       try {
@@ -27,12 +28,13 @@ struct Store::State final : ForkMember {
         return connection != nullptr;
       } catch (const sqlite::Failure& failure) {
         if (after(failure, access) == Next::give_up) return false;
+        trouble = failure.what();
       } catch (const StoreFile::NotOurs& reason) {
         give_up_file(left_alone_sentence(reason.what()));
         return false;
       }
     }
-    give_up_file(path_sentence("keeps failing"));
+    give_up_file(path_sentence("keeps failing (" + trouble + ")"));
     return false;
   }
 
