@@ -14,11 +14,11 @@
 namespace bilogp::score {
 
 struct InputOptions {
-  std::string file;                  // .safetensors or .npy; empty: `logits` is the path of an .npy file
-  std::string logits;                // name of the tensor (default "logits"), or a path
-  std::string target_ids;            // name of the tensor (default "target_ids"), or a path
-  std::string sequence_ids;          // name of the tensor, or a path; empty: "sequence_ids" where there is one
-  std::optional<DType> logits_dtype; // what the user says the logits are
+  std::string file = {};                  // .safetensors or .npy; empty: `logits` is the path of an .npy file
+  std::string logits = {};                // name of the tensor (default "logits"), or a path
+  std::string target_ids = {};            // name of the tensor (default "target_ids"), or a path
+  std::string sequence_ids = {};          // name of the tensor, or a path; empty: "sequence_ids" where there is one
+  std::optional<DType> logits_dtype = {}; // what the user says the logits are
 };
 
 struct Inputs {

@@ -84,7 +84,7 @@ public:
   }
 
   void check_threads() {
-    const int most = std::clamp(Runtime::num_threads(), 4, 16);
+    const int most = std::clamp(Runtime::num_threads(), 4, most_threads_checked);
     for (int threads = 1; threads <= most; ++threads) {
       LogpOptions options = options_;
       options.threads = threads;

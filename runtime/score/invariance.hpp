@@ -12,6 +12,8 @@
 
 namespace bilogp::score {
 
+constexpr int most_threads_checked = 16;
+
 struct InvarianceCheck {
   std::string name; // "in batches of 7"
   std::int64_t bits = 0;

@@ -1,4 +1,5 @@
 // bilogp-score: scores a file of logits and says what it found.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -72,9 +73,11 @@ Report score_file(const CommandLine& line, const Inputs& inputs, const RowSet& r
 }
 
 int run(const CommandLine& line) {
-  std::optional<tbb::global_control> threads;
-  if (line.score.logp.threads > 0)
-    threads.emplace(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(line.score.logp.threads));
+  // oneTBB starts no more threads than the machine has cores, unless it is told so before.
+  const int asked = line.score.logp.threads > 0 ? line.score.logp.threads : Runtime::num_threads();
+  const tbb::global_control threads(
+      tbb::global_control::max_allowed_parallelism,
+      static_cast<std::size_t>(line.invariance ? std::max(asked, most_threads_checked) : asked));
   const Inputs inputs = open_inputs(line.inputs);
   const RowSet rows(inputs, line.limit_rows);
   const Report report = score_file(line, inputs, rows);

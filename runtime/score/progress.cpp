@@ -8,8 +8,8 @@
 
 namespace bilogp::score {
 
-ProgressBar::ProgressBar(std::int64_t total)
-    : total_(total), terminal_(::isatty(STDERR_FILENO) == 1), start_(Clock::now()),
+ProgressBar::ProgressBar(std::int64_t total, std::string_view unit)
+    : total_(total), unit_(unit), terminal_(::isatty(STDERR_FILENO) == 1), start_(Clock::now()),
       next_(start_ + std::chrono::milliseconds(500)) {}
 
 ProgressBar::~ProgressBar() {
@@ -26,8 +26,8 @@ void ProgressBar::show(std::int64_t done) {
   const auto filled = static_cast<std::size_t>(part * width);
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double left = done > 0 ? elapsed * (1 / part - 1) : 0;
-  fmt::print(stderr, "\r\x1b[K[{}{}] {:3.0f} %  {} of {} rows  {:.0f} s left", std::string(filled, '#'),
-             std::string(width - filled, '.'), 100 * part, done, total_, left);
+  fmt::print(stderr, "\r\x1b[K[{}{}] {:3.0f} %  {} of {} {}  {:.0f} s left", std::string(filled, '#'),
+             std::string(width - filled, '.'), 100 * part, done, total_, unit_, left);
   std::fflush(stderr);
 }
 

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string_view>
 
 namespace bilogp::score {
 
@@ -12,7 +13,7 @@ namespace bilogp::score {
 // The line is wiped when the bar goes away.
 class ProgressBar {
 public:
-  explicit ProgressBar(std::int64_t total);
+  explicit ProgressBar(std::int64_t total, std::string_view unit = "rows");
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
   ~ProgressBar();
@@ -21,6 +22,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   std::int64_t total_;
+  std::string_view unit_;
   bool terminal_;
   bool drawn_ = false;
   Clock::time_point start_;

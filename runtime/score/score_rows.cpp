@@ -108,9 +108,9 @@ ScoreTiming score_rows(Runtime& runtime, const RowSet& rows, const ScoreOptions&
 
   Scorer scorer(runtime, rows, options, std::min(most_rows, std::max<std::int64_t>(rows.rows(), 1)));
   ScoreTiming ignored;
-  // A row per thread makes ready what the whole needs. Without rows it still checks the options.
+  // A few rows per thread load the kernels and start the threads. Without rows this still checks the options.
   const std::int64_t threads = options.logp.threads > 0 ? options.logp.threads : Runtime::num_threads();
-  scorer.score(0, std::min(threads, rows_of(0)), ignored);
+  scorer.score(0, std::min(4 * threads, rows_of(0)), ignored);
 
   ScoreTiming timing;
   start_reading(rows.logits(0, rows_of(0)));

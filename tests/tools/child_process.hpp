@@ -9,10 +9,10 @@
 namespace bilogp::test {
 
 struct ChildOptions {
-  std::map<std::string, std::string> environment; // on top of this process's
-  std::optional<long> largest_file;               // RLIMIT_FSIZE: writing beyond fails as on a full disk
-  bool obey_permissions = false;                  // root too
-  std::string stdout_path;                        // instead of collecting it
+  std::map<std::string, std::string> environment = {}; // on top of this process's
+  std::optional<long> largest_file = {};               // RLIMIT_FSIZE: writing beyond fails as on a full disk
+  bool obey_permissions = false;                       // root too
+  std::string stdout_path = {};                        // instead of collecting it
 };
 
 struct ChildResult {

@@ -100,9 +100,7 @@ std::string sample_path() {
   return (reference::test_data_directory() / "smollm2_rollouts_bf16.safetensors").string();
 }
 
-ChildResult score(std::vector<std::string> arguments, ChildOptions options) {
-  static const TemporaryDirectory store;
-  options.environment.emplace("BILOGP_CACHE_DIR", store.file("store"));
+ChildResult run_score(std::vector<std::string> arguments, const ChildOptions& options) {
   arguments.insert(arguments.begin(), BILOGP_SCORE);
   return run_child(arguments, options);
 }

@@ -61,7 +61,7 @@ std::string sample_ids(std::int64_t rows);
 
 std::string sample_path();
 
-// Runs bilogp-score with the suite's own kernel store.
-ChildResult score(std::vector<std::string> arguments, ChildOptions options = {});
+// Runs bilogp-score with these arguments.
+ChildResult run_score(std::vector<std::string> arguments, const ChildOptions& options = {});
 
 } // namespace bilogp::test

@@ -34,7 +34,7 @@ void check_refused(const ChildResult& result, const std::string& part) {
 
 json report_of(std::vector<std::string> arguments) {
   arguments.emplace_back("--json");
-  const ChildResult result = score(arguments);
+  const ChildResult result = run_score(arguments);
   CAPTURE(result.err);
   CHECK(result.err.empty());
   REQUIRE(result.exit_code == 0);
@@ -61,72 +61,74 @@ std::vector<float> ramp(std::size_t count) {
 
 TEST_CASE("files that cannot be read are named") {
   const TemporaryDirectory directory;
-  check_refused(score({directory.file("none.safetensors")}), "none.safetensors': No such file or directory");
-  check_refused(score({directory.file("")}), "not a regular file");
-  check_refused(score({"/dev/zero"}), "'/dev/zero': it is not a regular file");
+  check_refused(run_score({directory.file("none.safetensors")}), "none.safetensors': No such file or directory");
+  check_refused(run_score({directory.file("")}), "not a regular file");
+  check_refused(run_score({"/dev/zero"}), "'/dev/zero': it is not a regular file");
   write_file(directory.file("empty.safetensors"), "");
-  check_refused(score({directory.file("empty.safetensors")}), "empty.safetensors': the file is empty");
+  check_refused(run_score({directory.file("empty.safetensors")}), "empty.safetensors': the file is empty");
   write_file(directory.file("closed.safetensors"), read_file(sample_path()));
   REQUIRE(::chmod(directory.file("closed.safetensors").c_str(), 0) == 0);
-  check_refused(score({directory.file("closed.safetensors")}, {.obey_permissions = true}),
+  check_refused(run_score({directory.file("closed.safetensors")}, {.obey_permissions = true}),
                 "closed.safetensors': Permission denied");
   write_file(directory.file("cut.safetensors"), read_file(sample_path()).substr(0, 1'000'000));
-  check_refused(score({directory.file("cut.safetensors")}), "it is cut short");
+  check_refused(run_score({directory.file("cut.safetensors")}), "it is cut short");
   write_file(directory.file("lying.safetensors"), std::string("\xff\xff\xff\x7f\0\0\0\0{}", 10));
-  check_refused(score({directory.file("lying.safetensors")}), "its header claims 2147483647 bytes, but only 2 follow");
+  check_refused(run_score({directory.file("lying.safetensors")}),
+                "its header claims 2147483647 bytes, but only 2 follow");
 }
 
 TEST_CASE("missing tensors: the message lists those there are") {
-  check_refused(score({sample_path(), "--logits", "scores"}),
+  check_refused(run_score({sample_path(), "--logits", "scores"}),
                 "there is no tensor 'scores'; the file has 'sequence_ids' I64 [48], 'target_ids' I64 [48], 'logits' "
                 "BF16 [48, 49152]");
-  check_refused(score({sample_path(), "--target-ids", "labels"}), "there is no tensor 'labels'");
-  check_refused(score({sample_path(), "--sequence-ids", "groups"}), "there is no tensor 'groups'");
+  check_refused(run_score({sample_path(), "--target-ids", "labels"}), "there is no tensor 'labels'");
+  check_refused(run_score({sample_path(), "--sequence-ids", "groups"}), "there is no tensor 'groups'");
   const TemporaryDirectory directory;
   write_file(directory.file("none.safetensors"), safetensors_bytes(std::vector<NamedTensor>{}));
-  check_refused(score({directory.file("none.safetensors")}), "the file has no tensor at all");
+  check_refused(run_score({directory.file("none.safetensors")}), "the file has no tensor at all");
 }
 
 TEST_CASE("wrong usage is one sentence") {
-  check_refused(score({}), "nothing to score");
-  check_refused(score({"--no-such-option"}), "--no-such-option");
-  check_refused(score({sample_path(), "--threads", "0"}), "--threads");
-  check_refused(score({sample_path(), "--threads", "100000"}), "threads is 100000");
-  check_refused(score({sample_path(), "--dtype", "int8"}), "--dtype 'int8' is unknown, expected fp32, fp16 or bf16");
-  check_refused(score({sample_path(), "--dtype", "fp16"}), "tensor 'logits' is BF16, but --dtype says float16");
+  check_refused(run_score({}), "nothing to score");
+  check_refused(run_score({"--no-such-option"}), "--no-such-option");
+  check_refused(run_score({sample_path(), "--threads", "0"}), "--threads");
+  check_refused(run_score({sample_path(), "--threads", "100000"}), "threads is 100000");
+  check_refused(run_score({sample_path(), "--dtype", "int8"}),
+                "--dtype 'int8' is unknown, expected fp32, fp16 or bf16");
+  check_refused(run_score({sample_path(), "--dtype", "fp16"}), "tensor 'logits' is BF16, but --dtype says float16");
   for (const char* const temperature : {"0", "-1", "nan", "inf", "1e-30", "1e30"}) {
     CAPTURE(temperature);
-    check_refused(score({sample_path(), "--temperature", temperature}), "temperature");
+    check_refused(run_score({sample_path(), "--temperature", temperature}), "temperature");
   }
-  check_refused(score({sample_path(), "--vocab-size", "49153"}), "vocab_size");
-  check_refused(score({sample_path(), "--vocab-size", "0"}), "--vocab-size");
-  check_refused(score({sample_path(), "--vocab-size", "100"}), "has the target id");
-  check_refused(score({sample_path(), "--arch", "cpu:z80"}), "x86-64-v3");
-  check_refused(score({sample_path(), "--arch", "abacus"}), "abacus");
+  check_refused(run_score({sample_path(), "--vocab-size", "49153"}), "vocab_size");
+  check_refused(run_score({sample_path(), "--vocab-size", "0"}), "--vocab-size");
+  check_refused(run_score({sample_path(), "--vocab-size", "100"}), "has the target id");
+  check_refused(run_score({sample_path(), "--arch", "cpu:z80"}), "x86-64-v3");
+  check_refused(run_score({sample_path(), "--arch", "abacus"}), "abacus");
 #if defined(__x86_64__)
-  check_refused(score({sample_path(), "--arch", "cpu:aarch64"}), "aarch64");
+  check_refused(run_score({sample_path(), "--arch", "cpu:aarch64"}), "aarch64");
 #endif
-  check_refused(score({sample_path(), "--output", "results.txt"}), "must end in .safetensors, .jsonl or .csv");
-  check_refused(score({sample_path(), "--grad", "--output", "results.csv"}),
+  check_refused(run_score({sample_path(), "--output", "results.txt"}), "must end in .safetensors, .jsonl or .csv");
+  check_refused(run_score({sample_path(), "--grad", "--output", "results.csv"}),
                 "gradients are written to .safetensors only");
 }
 
 TEST_CASE("help and version say what there is, on stdout") {
-  const ChildResult help = score({"--help"});
+  const ChildResult help = run_score({"--help"});
   CHECK(help.exit_code == 0);
   CHECK(help.err.empty());
   for (const char* const option : {"--logits", "--target-ids", "--sequence-ids", "--arch", "--temperature",
                                    "--vocab-size", "--ignore-index", "--threads", "--dtype", "--grad", "--output",
                                    "--json", "--verify", "--compare", "--invariance", "--limit-rows"})
     CHECK_MESSAGE(has(help.out, option), option);
-  CHECK(has(score({"--version"}).out, "bilogp.canon-1.portable"));
+  CHECK(has(run_score({"--version"}).out, "bilogp.canon-1.portable"));
 }
 
 TEST_CASE("ranks, shapes and dtypes that do not go together") {
   const TemporaryDirectory directory;
   const auto run = [&](const NamedTensor& logits, const NamedTensor& ids) {
     write_file(directory.file("f.safetensors"), safetensors_bytes({logits, ids}));
-    return score({directory.file("f.safetensors")});
+    return run_score({directory.file("f.safetensors")});
   };
   const std::string six_floats(24, '\0');
   const NamedTensor logits{"logits", "F32", {2, 3}, six_floats};
@@ -144,17 +146,17 @@ TEST_CASE("ranks, shapes and dtypes that do not go together") {
                 "expected 1 to 2^31 columns");
   write_file(directory.file("f.safetensors"),
              safetensors_bytes({logits, ids, {"sequence_ids", "I32", {3}, std::string(12, '\0')}}));
-  check_refused(score({directory.file("f.safetensors")}),
+  check_refused(run_score({directory.file("f.safetensors")}),
                 "the sequence ids 'sequence_ids' have the shape [3], expected [2]");
 }
 
 TEST_CASE("a target id outside the vocabulary names row and id; the ignored one is none") {
   const TemporaryDirectory directory;
   const auto path = small_file(directory, {3, 8}, {3}, ramp(24), {7, -100, 8});
-  check_refused(score({path}), "row 2 has the target id 8, expected one in [0, 8)");
+  check_refused(run_score({path}), "row 2 has the target id 8, expected one in [0, 8)");
   const json report = report_of({path, "--ignore-index", "8", "--limit-rows", "1"});
   CHECK(report["total"]["tokens"] == 1);
-  check_refused(score({path, "--ignore-index", "8"}), "row 1 has the target id -100");
+  check_refused(run_score({path, "--ignore-index", "8"}), "row 1 has the target id -100");
 }
 
 TEST_CASE("npy pairs give the answers of the sample, in all three dtypes and both ways to name them") {
@@ -189,22 +191,22 @@ TEST_CASE("npy files that do not do") {
   const std::string ids = directory.file("ids.npy");
   write_file(ids, npy_bytes("<i4", {2}, std::string(8, '\0')));
   write_file(logits, npy_bytes("<V2", {2, 3}, std::string(12, '\0')));
-  check_refused(score({logits, "--target-ids", ids}),
+  check_refused(run_score({logits, "--target-ids", ids}),
                 "logits.npy': it holds '<V2', 16 bits without a meaning of their own; pass --dtype bf16");
-  CHECK(score({logits, "--target-ids", ids, "--dtype", "bf16"}).exit_code == 0);
-  check_refused(score({logits}), "need --target-ids IDS.npy");
-  check_refused(score({logits, "--logits", logits, "--target-ids", ids}), "leave --logits away");
-  check_refused(score({"--target-ids", ids}), "nothing to score");
-  check_refused(score({logits, "--target-ids", directory.file("none.npy"), "--dtype", "bf16"}), "No such file");
-  check_refused(score({logits, "--target-ids", logits, "--dtype", "bf16"}), "pass --dtype bf16");
+  CHECK(run_score({logits, "--target-ids", ids, "--dtype", "bf16"}).exit_code == 0);
+  check_refused(run_score({logits}), "need --target-ids IDS.npy");
+  check_refused(run_score({logits, "--logits", logits, "--target-ids", ids}), "leave --logits away");
+  check_refused(run_score({"--target-ids", ids}), "nothing to score");
+  check_refused(run_score({logits, "--target-ids", directory.file("none.npy"), "--dtype", "bf16"}), "No such file");
+  check_refused(run_score({logits, "--target-ids", logits, "--dtype", "bf16"}), "pass --dtype bf16");
   write_file(logits,
              npy_bytes_with_header("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3)}", std::string(24, '\0')));
-  check_refused(score({logits, "--target-ids", ids}), "Fortran order");
+  check_refused(run_score({logits, "--target-ids", ids}), "Fortran order");
   write_file(logits, "");
-  check_refused(score({logits, "--target-ids", ids}), "the file is empty");
+  check_refused(run_score({logits, "--target-ids", ids}), "the file is empty");
   // Without the suffix the first bytes tell.
   write_file(directory.file("array"), npy_bytes("<f4", {2, 3}, std::string(24, '\0')));
-  CHECK(score({directory.file("array"), "--target-ids", ids}).exit_code == 0);
+  CHECK(run_score({directory.file("array"), "--target-ids", ids}).exit_code == 0);
 }
 
 TEST_CASE("any rank, several ids a row, no rows") {
@@ -222,14 +224,14 @@ TEST_CASE("any rank, several ids a row, no rows") {
     const json report = report_of({path, "--verify"});
     CHECK(report["ids_per_row"] == 3);
     CHECK(report["verify"]["bits"] == 2 * 32 * (3 + 3));
-    check_refused(score({path, "--grad"}), "--grad needs one target id per row");
+    check_refused(run_score({path, "--grad"}), "--grad needs one target id per row");
   }
   SUBCASE("no rows are fine") {
     const auto path = small_file(directory, {0, 8}, {0}, {}, {});
     const json report = report_of({path, "--verify", "--invariance", "--output", directory.file("out.safetensors")});
     CHECK(report["rows"] == 0);
     CHECK(report["sequences"].empty());
-    check_refused(score({path, "--temperature", "0"}), "temperature");
+    check_refused(run_score({path, "--temperature", "0"}), "temperature");
   }
   SUBCASE("one column") {
     const json report =

@@ -62,7 +62,7 @@ TEST_CASE("all three formats hold the same bits") {
   const TemporaryDirectory directory;
   const std::string input = awkward_file(directory);
   for (const char* const name : {"out.safetensors", "out.jsonl", "out.csv"})
-    REQUIRE(score({input, "--verify", "--output", directory.file(name)}).exit_code == 0);
+    REQUIRE(run_score({input, "--verify", "--output", directory.file(name)}).exit_code == 0);
 
   const std::string file = read_file(directory.file("out.safetensors"));
   const auto parsed = score::parse_safetensors(std::as_bytes(std::span(file)));
@@ -109,15 +109,15 @@ TEST_CASE("all three formats hold the same bits") {
 
 TEST_CASE("two runs write the same bytes, whatever the threads") {
   const TemporaryDirectory directory;
-  REQUIRE(score({sample_path(), "--threads", "1", "--output", directory.file("a.safetensors")}).exit_code == 0);
-  REQUIRE(score({sample_path(), "--threads", "7", "--output", directory.file("b.safetensors")}).exit_code == 0);
+  REQUIRE(run_score({sample_path(), "--threads", "1", "--output", directory.file("a.safetensors")}).exit_code == 0);
+  REQUIRE(run_score({sample_path(), "--threads", "7", "--output", directory.file("b.safetensors")}).exit_code == 0);
   CHECK(read_file(directory.file("a.safetensors")) == read_file(directory.file("b.safetensors")));
 }
 
 TEST_CASE("an output replaces an older one as a whole and leaves nothing beside it") {
   const TemporaryDirectory directory;
   write_file(directory.file("out.csv"), "old");
-  REQUIRE(score({sample_path(), "--output", directory.file("out.csv")}).exit_code == 0);
+  REQUIRE(run_score({sample_path(), "--output", directory.file("out.csv")}).exit_code == 0);
   CHECK(lines_of(read_file(directory.file("out.csv"))).size() == 49);
   CHECK(directory.names() == std::vector<std::string>{"out.csv"});
 }
@@ -128,19 +128,19 @@ TEST_CASE("a full disk leaves no file under the final name") {
     for (const long limit : {0L, 64L, 700L}) {
       CAPTURE(name);
       CAPTURE(limit);
-      const ChildResult run = score({sample_path(), "--output", directory.file(name)}, {.largest_file = limit});
+      const ChildResult run = run_score({sample_path(), "--output", directory.file(name)}, {.largest_file = limit});
       CHECK(run.exit_code == 2);
       CHECK(run.out.empty());
       CHECK_MESSAGE(has(run.err, std::string("cannot write '") + directory.file(name) + "': File too large"), run.err);
       CHECK(directory.names().empty());
     }
   const ChildResult gradient =
-      score({sample_path(), "--grad", "--output", directory.file("g.safetensors")}, {.largest_file = 1'000'000});
+      run_score({sample_path(), "--grad", "--output", directory.file("g.safetensors")}, {.largest_file = 1'000'000});
   CHECK(gradient.exit_code == 2);
   CHECK(directory.names().empty());
   // What was there before stays as it was.
   write_file(directory.file("out.csv"), "old");
-  CHECK(score({sample_path(), "--output", directory.file("out.csv")}, {.largest_file = 700}).exit_code == 2);
+  CHECK(run_score({sample_path(), "--output", directory.file("out.csv")}, {.largest_file = 700}).exit_code == 2);
   CHECK(read_file(directory.file("out.csv")) == "old");
   CHECK(directory.names() == std::vector<std::string>{"out.csv"});
 }
@@ -148,20 +148,21 @@ TEST_CASE("a full disk leaves no file under the final name") {
 TEST_CASE("a run that fails or finds differences leaves what it should") {
   const TemporaryDirectory directory;
   const std::string out = directory.file("out.safetensors");
-  CHECK(score({sample_path(), "--temperature", "-1", "--output", out}).exit_code == 2);
+  CHECK(run_score({sample_path(), "--temperature", "-1", "--output", out}).exit_code == 2);
   CHECK(directory.names().empty());
-  CHECK(has(score({sample_path(), "--output", directory.file("no/such/out.csv")}).err, "No such file or directory"));
-  CHECK(has(score({sample_path(), "--output", "/dev/null.csv/"}).err, "must end in"));
+  CHECK(
+      has(run_score({sample_path(), "--output", directory.file("no/such/out.csv")}).err, "No such file or directory"));
+  CHECK(has(run_score({sample_path(), "--output", "/dev/null.csv/"}).err, "must end in"));
   std::filesystem::create_directory(directory.file("dir.csv"));
-  CHECK(has(score({sample_path(), "--output", directory.file("dir.csv")}).err, "is not a regular file"));
+  CHECK(has(run_score({sample_path(), "--output", directory.file("dir.csv")}).err, "is not a regular file"));
   const std::string copy = directory.file("copy.safetensors");
   write_file(copy, read_file(sample_path()));
-  CHECK(has(score({copy, "--output", copy}).err, "is a file that is being scored"));
+  CHECK(has(run_score({copy, "--output", copy}).err, "is a file that is being scored"));
   CHECK(read_file(copy) == read_file(sample_path()));
 }
 
 TEST_CASE("a report that cannot be written is an error") {
-  const ChildResult run = score({sample_path()}, {.stdout_path = "/dev/full"});
+  const ChildResult run = run_score({sample_path()}, {.stdout_path = "/dev/full"});
   CHECK(run.exit_code == 2);
   CHECK(has(run.err, "could not be written to stdout"));
 }

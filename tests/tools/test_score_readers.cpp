@@ -3,6 +3,9 @@
 
 #include <string>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "bilogp/error.hpp"
 #include "runtime/score/npy.hpp"
 #include "runtime/score/safetensors.hpp"
@@ -35,9 +38,12 @@ std::string npy_sentence(const std::string& file, std::optional<DType> stated = 
   return sentence_of([&] { score::read_npy(as_span(file), "array", stated); });
 }
 
-std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
-                  const std::string& offsets) {
-  return "\"" + name + R"(":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" + offsets + "}";
+std::string entry(const char* name, const char* dtype, const char* shape, const char* offsets) {
+  return fmt::format(R"("{}":{{"dtype":"{}","shape":{},"data_offsets":{}}})", name, dtype, shape, offsets);
+}
+
+std::string object(const std::vector<std::string>& entries) {
+  return fmt::format("{{{}}}", fmt::join(entries, ","));
 }
 
 bool has(const std::string& text, const std::string& part) {
@@ -48,8 +54,9 @@ bool has(const std::string& text, const std::string& part) {
 
 TEST_CASE("a safetensors file gives its tensors in the order of their data, and its metadata") {
   const std::string file =
-      safetensors_bytes("{" + entry("b", "I64", "[1]", "[4,12]") + "," + entry("a", "F16", "[2,1]", "[0,4]") + "," +
-                            entry("none", "F32", "[0,7]", "[4,4]") + R"(,"__metadata__":{"k":"v"}}   )",
+      safetensors_bytes(object({entry("b", "I64", "[1]", "[4,12]"), entry("a", "F16", "[2,1]", "[0,4]"),
+                                entry("none", "F32", "[0,7]", "[4,4]"), R"("__metadata__":{"k":"v"})"}) +
+                            "   ",
                         "abcdefghijkl");
   const auto parsed = score::parse_safetensors(as_span(file));
   REQUIRE(parsed.tensors.size() == 3);
@@ -66,8 +73,8 @@ TEST_CASE("a safetensors file gives its tensors in the order of their data, and 
 }
 
 TEST_CASE("tensors of a dtype that bilogp does not know do not stand in the way of the others") {
-  const auto parsed = score::parse_safetensors(as_span(safetensors_bytes(
-      "{" + entry("odd", "F4", "[3]", "[0,2]") + "," + entry("u", "U8", "[2]", "[2,4]") + "}", "1234")));
+  const auto parsed = score::parse_safetensors(as_span(
+      safetensors_bytes(object({entry("odd", "F4", "[3]", "[0,2]"), entry("u", "U8", "[2]", "[2,4]")}), "1234")));
   REQUIRE(parsed.tensors.size() == 2);
   CHECK_FALSE(parsed.tensors[0].dtype.has_value());
   CHECK_FALSE(parsed.tensors[1].dtype.has_value());
@@ -92,27 +99,27 @@ TEST_CASE("a lying safetensors file is refused") {
   }
   SUBCASE("data that no tensor owns") {
     CHECK(has(safetensors_sentence(good + "x"), "1 bytes at the end of the file belong to no tensor"));
-    CHECK(has(safetensors_sentence(safetensors_bytes("{" + entry("a", "U8", "[1]", "[1,2]") + "}", "xy")),
+    CHECK(has(safetensors_sentence(safetensors_bytes(object({entry("a", "U8", "[1]", "[1,2]")}), "xy")),
               "1 bytes before the data of tensor 'a' belong to no tensor"));
   }
   SUBCASE("overlap") {
-    const auto file = safetensors_bytes(
-        "{" + entry("a", "U8", "[3]", "[0,3]") + "," + entry("b", "U8", "[2]", "[2,4]") + "}", "wxyz");
+    const auto file =
+        safetensors_bytes(object({entry("a", "U8", "[3]", "[0,3]"), entry("b", "U8", "[2]", "[2,4]")}), "wxyz");
     CHECK(has(safetensors_sentence(file), "the data of tensors 'a' and 'b' overlap"));
-    const auto twice = safetensors_bytes(
-        "{" + entry("a", "U8", "[4]", "[0,4]") + "," + entry("b", "U8", "[4]", "[0,4]") + "}", "wxyz");
+    const auto twice =
+        safetensors_bytes(object({entry("a", "U8", "[4]", "[0,4]"), entry("b", "U8", "[4]", "[0,4]")}), "wxyz");
     CHECK(has(safetensors_sentence(twice), "overlap"));
   }
   SUBCASE("bytes that dtype and shape do not need") {
-    CHECK(has(safetensors_sentence(safetensors_bytes("{" + entry("a", "F32", "[3]", "[0,8]") + "}", "12345678")),
+    CHECK(has(safetensors_sentence(safetensors_bytes(object({entry("a", "F32", "[3]", "[0,8]")}), "12345678")),
               "tensor 'a' has 8 bytes of data, but dtype F32 and shape [3] need 12"));
     CHECK(has(safetensors_sentence(
-                  safetensors_bytes("{" + entry("a", "F32", "[4611686018427387904,4]", "[0,8]") + "}", "12345678")),
+                  safetensors_bytes(object({entry("a", "F32", "[4611686018427387904,4]", "[0,8]")}), "12345678")),
               "need more than 2^63"));
   }
   SUBCASE("names twice") {
     CHECK(has(safetensors_sentence(safetensors_bytes(
-                  "{" + entry("a", "U8", "[1]", "[0,1]") + "," + entry("a", "U8", "[1]", "[1,2]") + "}", "xy")),
+                  object({entry("a", "U8", "[1]", "[0,1]"), entry("a", "U8", "[1]", "[1,2]")}), "xy")),
               "the name 'a' twice"));
     CHECK(has(safetensors_sentence(
                   safetensors_bytes(R"({"a":{"dtype":"U8","dtype":"I8","shape":[1],"data_offsets":[0,1]}})", "x")),
@@ -125,13 +132,13 @@ TEST_CASE("a lying safetensors file is refused") {
     CHECK(has(safetensors_sentence(safetensors_bytes(std::string(100000, '['), "")), "nested deeper"));
     CHECK(has(safetensors_sentence(safetensors_bytes(R"({"a":1})", "")), "tensor 'a' has no dtype"));
     CHECK(has(safetensors_sentence(safetensors_bytes(R"({"a":{"dtype":"U8"}})", "")), "no list 'shape'"));
-    CHECK(has(safetensors_sentence(safetensors_bytes("{" + entry("a", "U8", "[-1]", "[0,1]") + "}", "x")),
+    CHECK(has(safetensors_sentence(safetensors_bytes(object({entry("a", "U8", "[-1]", "[0,1]")}), "x")),
               "not a whole number"));
-    CHECK(has(safetensors_sentence(safetensors_bytes("{" + entry("a", "U8", "[1.5]", "[0,1]") + "}", "x")),
+    CHECK(has(safetensors_sentence(safetensors_bytes(object({entry("a", "U8", "[1.5]", "[0,1]")}), "x")),
               "not a whole number"));
-    CHECK(has(safetensors_sentence(safetensors_bytes("{" + entry("a", "U8", "[1]", "[1,0]") + "}", "x")),
+    CHECK(has(safetensors_sentence(safetensors_bytes(object({entry("a", "U8", "[1]", "[1,0]")}), "x")),
               "expected [begin, end]"));
-    CHECK(has(safetensors_sentence(safetensors_bytes("{" + entry("a", "U8", "[1]", "[0]") + "}", "x")),
+    CHECK(has(safetensors_sentence(safetensors_bytes(object({entry("a", "U8", "[1]", "[0]")}), "x")),
               "expected [begin, end]"));
     CHECK(has(safetensors_sentence(safetensors_bytes(R"({"__metadata__":{"k":1}})", "")), "not a string"));
   }

@@ -4,10 +4,12 @@
 #include <bit>
 #include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/score/safetensors.hpp"
 #include "tests/reference/compare.hpp"
+#include "tests/reference/row_generators.hpp"
 #include "tests/tools/score_files.hpp"
 
 namespace {
@@ -52,7 +54,7 @@ TEST_CASE("the sample's answers, at both temperatures, on every level asked for"
 #endif
       CAPTURE(expected.name);
       CAPTURE(arch);
-      const ChildResult run = score(
+      const ChildResult run = run_score(
           {sample_path(), "--arch", arch, "--temperature", std::to_string(expected.temperature), "--output", out});
       REQUIRE_MESSAGE(run.exit_code == 0, run.err);
       const Results results = read_results(out);
@@ -69,7 +71,8 @@ TEST_CASE("the sample's answers, at both temperatures, on every level asked for"
 TEST_CASE("gradients of the sample, written and verified") {
   const TemporaryDirectory directory;
   const std::string out = directory.file("out.safetensors");
-  const ChildResult run = score({sample_path(), "--grad", "--limit-rows", "6", "--output", out, "--verify", "--json"});
+  const ChildResult run =
+      run_score({sample_path(), "--grad", "--limit-rows", "6", "--output", out, "--verify", "--json"});
   REQUIRE_MESSAGE(run.exit_code == 0, run.err);
   const json report = json::parse(run.out);
   CHECK(report["verify"]["fields"] == json({"logp", "lse", "row_state", "grad_logits"}));
@@ -88,15 +91,18 @@ TEST_CASE("gradients of the sample, written and verified") {
 }
 
 TEST_CASE("the report says what was scored, by which kernel, and where that came from") {
-  const ChildResult warm = score({sample_path()});
-  REQUIRE_MESSAGE(warm.exit_code == 0, warm.err);
-  const ChildResult text = score({sample_path()});
+  const TemporaryDirectory store;
+  const ChildOptions own_store{.environment = {{"BILOGP_CACHE_DIR", store.file("store")}}};
+  const ChildResult cold = run_score({sample_path()}, own_store);
+  REQUIRE_MESSAGE(cold.exit_code == 0, cold.err);
+  CHECK(has(cold.out, "compiled in "));
+  const ChildResult text = run_score({sample_path()}, own_store);
   CHECK(text.err.empty());
   for (const char* const part : {"48 rows of 49,152 bfloat16 logits", "bilogp.canon-1.portable on cpu:", "perplexity",
                                  "logp_forward", "clang", "store, ", "rows/s", "GB/s"})
     CHECK_MESSAGE(has(text.out, part), part);
 
-  const ChildResult run = score({sample_path(), "--json"});
+  const ChildResult run = run_score({sample_path(), "--json"}, own_store);
   CHECK(run.err.empty());
   const json report = json::parse(run.out);
   CHECK(report["contract"] == "bilogp.canon-1.portable");
@@ -120,9 +126,9 @@ TEST_CASE("the report says what was scored, by which kernel, and where that came
 TEST_CASE("--compare: equal runs, a flipped bit, and files that cannot be compared") {
   const TemporaryDirectory directory;
   const std::string mine = directory.file("mine.safetensors");
-  REQUIRE(score({sample_path(), "--output", mine}).exit_code == 0);
+  REQUIRE(run_score({sample_path(), "--output", mine}).exit_code == 0);
 
-  const ChildResult equal = score({sample_path(), "--threads", "1", "--compare", mine});
+  const ChildResult equal = run_score({sample_path(), "--threads", "1", "--compare", mine});
   CHECK(equal.exit_code == 0);
   CHECK(has(equal.out, "0 of 6,144 bits differ from"));
 
@@ -134,7 +140,7 @@ TEST_CASE("--compare: equal runs, a flipped bit, and files that cannot be compar
   changed[e_of_row_7] = static_cast<char>(changed[e_of_row_7] ^ 3);
   const std::string other = directory.file("other.safetensors");
   write_file(other, changed);
-  const ChildResult differs = score({sample_path(), "--compare", other, "--json"});
+  const ChildResult differs = run_score({sample_path(), "--compare", other, "--json"});
   CHECK(differs.exit_code == 1);
   const json compare = json::parse(differs.out)["compare"];
   CHECK(compare["bits_different"] == 3);
@@ -145,11 +151,11 @@ TEST_CASE("--compare: equal runs, a flipped bit, and files that cannot be compar
   CHECK(compare["first"][0]["here"] == fmt::format("{:08x}", bits));
   CHECK(compare["first"][0]["there"] == fmt::format("{:08x}", bits ^ 1));
   CHECK(compare["first"][1]["field"] == "row_state[1]");
-  CHECK(has(score({sample_path(), "--compare", other}).out,
+  CHECK(has(run_score({sample_path(), "--compare", other}).out,
             "3 of 6,144 bits differ from " + other + ", in 2 of 48 rows"));
 
   const auto refused = [&](const std::vector<std::string>& arguments, const std::string& part) {
-    const ChildResult run = score(arguments);
+    const ChildResult run = run_score(arguments);
     CHECK(run.exit_code == 2);
     CHECK(run.out.empty());
     CHECK_MESSAGE(has(run.err, part), run.err);
@@ -165,20 +171,20 @@ TEST_CASE("--compare: equal runs, a flipped bit, and files that cannot be compar
 TEST_CASE("--compare looks at gradients where both have them") {
   const TemporaryDirectory directory;
   const std::string mine = directory.file("mine.safetensors");
-  REQUIRE(score({sample_path(), "--limit-rows", "3", "--grad", "--output", mine}).exit_code == 0);
-  CHECK(score({sample_path(), "--limit-rows", "3", "--grad", "--compare", mine}).exit_code == 0);
+  REQUIRE(run_score({sample_path(), "--limit-rows", "3", "--grad", "--output", mine}).exit_code == 0);
+  CHECK(run_score({sample_path(), "--limit-rows", "3", "--grad", "--compare", mine}).exit_code == 0);
   std::string changed = read_file(mine);
   changed.back() = static_cast<char>(changed.back() ^ 0x10); // the last column's high byte
   write_file(mine, changed);
-  const ChildResult run = score({sample_path(), "--limit-rows", "3", "--grad", "--compare", mine, "--json"});
+  const ChildResult run = run_score({sample_path(), "--limit-rows", "3", "--grad", "--compare", mine, "--json"});
   CHECK(run.exit_code == 1);
   CHECK(json::parse(run.out)["compare"]["first"][0]["field"] == "grad_logits[49151]");
   CHECK(json::parse(run.out)["compare"]["first"][0]["row"] == 2);
-  CHECK(score({sample_path(), "--limit-rows", "3", "--compare", mine}).exit_code == 0);
+  CHECK(run_score({sample_path(), "--limit-rows", "3", "--compare", mine}).exit_code == 0);
 }
 
 TEST_CASE("--invariance: no bit differs, and plain float32 sums do") {
-  const ChildResult run = score({sample_path(), "--invariance", "--json"});
+  const ChildResult run = run_score({sample_path(), "--invariance", "--json"});
   REQUIRE_MESSAGE(run.exit_code == 0, run.err);
   const json invariance = json::parse(run.out)["invariance"];
   CHECK(invariance["rows"] == 48);
@@ -192,7 +198,7 @@ TEST_CASE("--invariance: no bit differs, and plain float32 sums do") {
   CHECK(invariance["plain_float32"]["simple_against_8_partial_sums"] > 0);
   CHECK(invariance["plain_float32"]["simple_against_bilogp"] > 0);
   const ChildResult text =
-      score({sample_path(), "--invariance", "--limit-rows", "5", "--temperature", "0.7", "--vocab-size", "49000"});
+      run_score({sample_path(), "--invariance", "--limit-rows", "5", "--temperature", "0.7", "--vocab-size", "49000"});
   CHECK_MESSAGE(text.exit_code == 0, text.err);
   for (const char* const part : {"shuffled", "in batches of 7", "misaligned", "split over 7 shards", "on 2 threads"})
     CHECK_MESSAGE(has(text.out, part), part);
