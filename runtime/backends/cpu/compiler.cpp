@@ -90,7 +90,7 @@ ComponentStatus component_status() {
 
 const std::vector<std::string>& compile_options() {
   static const std::vector<std::string> options = {
-      "-x", "c++", "-std=c++20", "-O2",
+      "-x", "c++", "-std=c++20", "-O1",
       // No library and no system around a kernel.
       "-ffreestanding", "-fno-builtin", "-nostdsysteminc", "-nobuiltininc", "-nostdinc++", "-fno-rtti",
       "-fno-threadsafe-statics",

@@ -2,8 +2,8 @@
 //
 // Three ways give the same bits, from fast to general (the windows W0, W1, W2 of the contract):
 //   plain    every |x| * c <= 115: leaves p * 2^(n - 6) add as binary32; one integer maximum checks it.
-//   scanned  a first look finds maximum and minimum; the reference R puts the maximum high in the binary32 range. If
-//            every finite leaf fits, -inf becomes a true zero; else far leaves are raised to one that is absorbed,
+//   scanned  a first look finds maximum and minimum; the reference R puts the maximum high in the binary32 range; -inf
+//            becomes a true zero. Where not every finite leaf fits, far ones are raised to one that is absorbed,
 //            provided none lies in the gap between.
 //   pairs    (p, n) pairs, for any row.
 #ifndef BILOGP_DEVICE_CPU_TILE_H
@@ -27,27 +27,23 @@ template<class S> struct TileShape {
   static constexpr int columns = tile_blocks * block_columns;
 };
 
-enum class TileMode { plain, exact_zeros, clamped };
+enum class TileMode { plain, scanned };
 
 // What a pass over a tile needs; filled per row (plain) or per tile (scanned).
 template<class S> struct TilePass {
   float c, magic;                // magic = round_magic - R
-  float clamp_low, gap_end;      // clamped: x <= clamp_low is far, clamp_low < x < gap_end fails
+  float clamp_low, gap_end;      // scanned: x <= clamp_low is far, clamp_low < x < gap_end fails
   typename S::Magnitude biggest; // plain: running maximum of |stored bits|
   IntLanes in_gap;
 };
 
 template<TileMode Mode, class S> CANON_FN FloatLanes tile_leaf(FloatLanes x, TilePass<S>& pass) {
   const FloatLanes c = splat<FloatLanes>(pass.c), magic = splat<FloatLanes>(pass.magic);
-  if constexpr (Mode == TileMode::clamped) {
-    const FloatLanes low = splat<FloatLanes>(pass.clamp_low);
-    pass.in_gap |= (x > low) & (x < splat<FloatLanes>(pass.gap_end));
-    x = x > low ? x : low;
-  }
-  const FloatLanes leaf = leaf_scaled(x, c, magic);
-  if constexpr (Mode == TileMode::exact_zeros)
-    return select(x == splat<FloatLanes>(negative_infinity), splat<FloatLanes>(0.0f), leaf);
-  return leaf;
+  if constexpr (Mode == TileMode::plain) return leaf_scaled(x, c, magic);
+  const FloatLanes low = splat<FloatLanes>(pass.clamp_low);
+  pass.in_gap |= (x > low) & (x < splat<FloatLanes>(pass.gap_end));
+  const FloatLanes leaf = leaf_scaled(x > low ? x : low, c, magic);
+  return select(x == splat<FloatLanes>(negative_infinity), splat<FloatLanes>(0.0f), leaf);
 }
 
 // Which lanes of a group's vector v stand for the first `valid` columns of the group.
@@ -205,15 +201,16 @@ template<class S> CANON_COLD Node tile_scanned(const typename S::Stored* p, int 
   pass.c = scale.c;
   pass.magic = round_magic - (float)R;
   if ((double)range.minimum_finite * c >= (double)(R - 124) && range.minimum_finite >= -scale.bound) {
-    const float sum = tile_tree<TileMode::exact_zeros, S>(p, columns, pass);
-    return normalised(Node{sum, R});
+    pass.clamp_low = range.minimum_finite; // clamps nothing
+    pass.gap_end = negative_infinity;
+  } else {
+    // Rounding these two to binary32 moves them by less than 0.07 in the exponent: far means n - R <= -123, and
+    // whatever is not far has n - R >= -94 + level.
+    pass.clamp_low = (float)((double)(R - 124) / c);
+    pass.gap_end = (float)(((double)(R - 94 + TileShape<S>::level) + 0.1) / c);
+    if (pass.clamp_low < -scale.bound) return tile_pairs<S>(p, columns, scale);
   }
-  // Rounding these two to binary32 moves them by less than 0.07 in the exponent: far means n - R <= -123, and whatever
-  // is not far has n - R >= -94 + level.
-  pass.clamp_low = (float)((double)(R - 124) / c);
-  pass.gap_end = (float)(((double)(R - 94 + TileShape<S>::level) + 0.1) / c);
-  if (pass.clamp_low < -scale.bound) return tile_pairs<S>(p, columns, scale);
-  const float sum = tile_tree<TileMode::clamped, S>(p, columns, pass);
+  const float sum = tile_tree<TileMode::scanned, S>(p, columns, pass);
   if (__builtin_reduce_or(pass.in_gap) != 0) return tile_pairs<S>(p, columns, scale);
   return normalised(Node{sum, R});
 }
