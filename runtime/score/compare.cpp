@@ -16,6 +16,12 @@ std::uint32_t word_at(const FileTensor& tensor, std::int64_t index, std::int64_t
   return word;
 }
 
+std::span<const std::byte> part_of(const FileTensor& tensor, const RowSet& rows, const Chunk& chunk) {
+  const std::size_t row_bytes = rows.rows() == 0 ? 0 : tensor.bytes.size() / static_cast<std::size_t>(rows.rows());
+  return tensor.bytes.subspan(static_cast<std::size_t>(chunk.first_row) * row_bytes,
+                              static_cast<std::size_t>(chunk.rows) * row_bytes);
+}
+
 } // namespace
 
 Compare::Compare(const std::string& path, const RowSet& rows, const ScoreOptions& options)
@@ -55,6 +61,8 @@ const FileTensor* Compare::find(const char* name, DType dtype, std::int64_t elem
 void Compare::take(const Chunk& chunk) {
   const std::int64_t k_count = rows_.ids_per_row();
   const std::int64_t size = size_of(rows_.dtype());
+  for (const FileTensor* const tensor : {logp_, lse_, row_state_, grad_logits_})
+    if (tensor != nullptr) finish_reading(part_of(*tensor, rows_, chunk));
   for (std::int64_t i = 0; i < chunk.rows; ++i) {
     const std::int64_t row = chunk.first_row + i;
     differences_.begin_row(row);
@@ -73,6 +81,7 @@ void Compare::take(const Chunk& chunk) {
                            static_cast<int>(8 * size));
     }
   }
+  if (grad_logits_ != nullptr) forget(part_of(*grad_logits_, rows_, chunk));
 }
 
 } // namespace bilogp::score

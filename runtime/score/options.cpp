@@ -32,7 +32,7 @@ struct Texts {
 };
 
 void add_input_options(CLI::App& app, CommandLine& line, Texts& texts) {
-  app.add_option("FILE", line.inputs.file, "a .safetensors file, or the logits as .npy");
+  app.add_option("FILE", line.inputs.file, "a .safetensors file, or the logits as .npy")->type_name("");
   app.add_option("--logits", line.inputs.logits,
                  "name of the logits in FILE (logits), or an .npy file when FILE is left away")
       ->type_name("NAME");
@@ -42,22 +42,16 @@ void add_input_options(CLI::App& app, CommandLine& line, Texts& texts) {
                  "name of the sequence ids in FILE (sequence_ids, where there is one), or an .npy file")
       ->type_name("NAME");
   app.add_option("--dtype", texts.dtype, "what the logits are: fp32, fp16 or bf16")->type_name("D");
-  app.add_option("--limit-rows", line.limit_rows, "score the first N rows only")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  app.add_option("--limit-rows", line.limit_rows, "score the first N rows only")->type_name("N");
 }
 
 void add_score_options(CLI::App& app, CommandLine& line) {
   LogpOptions& logp = line.score.logp;
   app.add_option("--arch", line.target, "what to run on: auto, cpu, cpu:x86-64-v3, ...")->type_name("A");
   app.add_option("--temperature", logp.temperature, "divide the logits by this (1)")->type_name("T");
-  app.add_option("--vocab-size", logp.vocab_size, "columns from here on are padding (all are used)")
-      ->type_name("V")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--vocab-size", logp.vocab_size, "columns from here on are padding (all are used)")->type_name("V");
   app.add_option("--ignore-index", logp.ignore_index, "rows with this target id are not read (-100)")->type_name("I");
-  app.add_option("--threads", logp.threads, "CPU threads (the cores of this process)")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", logp.threads, "CPU threads (the cores of this process)")->type_name("N");
   app.add_flag("--grad", line.score.grad, "compute the gradient of logp as well, at upstream 1");
 }
 
@@ -71,6 +65,22 @@ void add_result_options(CLI::App& app, CommandLine& line) {
   app.add_flag("--invariance", line.invariance,
                "score the rows again alone, shuffled, strided, sharded, on other threads and instruction sets");
   app.set_version_flag("--version", fmt::format("bilogp-score {} ({})", version(), contract_id()));
+}
+
+// The library checks what it is given; here is what only the command line can get wrong. Empty when nothing is.
+std::string check_values(const CLI::App& app, CommandLine& line, const Texts& texts) {
+  const LogpOptions& logp = line.score.logp;
+  if (app.count("--threads") > 0 && logp.threads < 1)
+    return fmt::format("--threads is {}, expected 1 or more", logp.threads);
+  if (app.count("--vocab-size") > 0 && logp.vocab_size < 1)
+    return fmt::format("--vocab-size is {}, expected 1 or more", logp.vocab_size);
+  if (app.count("--limit-rows") > 0 && line.limit_rows < 0)
+    return fmt::format("--limit-rows is {}, expected 0 or more", line.limit_rows);
+  if (texts.dtype.empty()) return "";
+  line.inputs.logits_dtype = dtype_from_option(texts.dtype);
+  return line.inputs.logits_dtype
+             ? ""
+             : fmt::format("--dtype {} is unknown, expected fp32, fp16 or bf16", in_quotes(texts.dtype));
 }
 
 } // namespace
@@ -87,11 +97,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv,
   std::string complaint;
   try {
     app.parse(argc, argv);
-    if (!texts.dtype.empty()) {
-      line.inputs.logits_dtype = dtype_from_option(texts.dtype);
-      if (!line.inputs.logits_dtype)
-        complaint = fmt::format("--dtype {} is unknown, expected fp32, fp16 or bf16", in_quotes(texts.dtype));
-    }
+    complaint = check_values(app, line, texts);
   } catch (const CLI::Success& asked) {
     app.exit(asked);
     return std::nullopt;

@@ -81,20 +81,31 @@ std::string differences_text(const BitDifferences& differences, const std::strin
 }
 
 std::string invariance_text(const InvarianceReport& invariance) {
-  std::string text = fmt::format("\nThe same {} rows scored in other ways: logp, lse and row_state against one batch\n",
+  std::string text = fmt::format("\nThe same {} rows scored in other ways (logp, lse and row_state of each):\n",
                                  grouped(invariance.rows));
-  TextTable table({"<", "bits that differ", "<", "time"});
-  for (const InvarianceCheck& check : invariance.checks)
-    table.add({check.name, grouped(check.bits_different), fmt::format("of {}", grouped(check.bits)),
-               duration_text(check.seconds)});
+  TextTable table({"<", ""});
+  const auto add = [&](const std::string& name, std::int64_t different, std::int64_t bits) {
+    table.add({name, fmt::format("{} of {} bits differ", grouped(different), grouped(bits))});
+  };
+  std::int64_t bits = 0;
+  std::int64_t different = 0;
+  for (const InvarianceCheck& check : invariance.checks) {
+    add(check.name, check.bits_different, check.bits);
+    bits += check.bits;
+    different += check.bits_different;
+  }
+  add("all together", different, bits);
   text += table.text();
+
   const PlainSumDifferences& plain = invariance.plain;
   text += "\nPlain float32 sums of exp(x - max), on this machine alone:\n";
-  TextTable plain_table({"<", "rows that differ", "<"});
-  const auto of = fmt::format("of {}", grouped(plain.rows));
-  plain_table.add({"left to right, against 8 partial sums", grouped(plain.simple_against_8), of});
-  plain_table.add({"8 partial sums, against 16", grouped(plain.partial_8_against_16), of});
-  plain_table.add({"left to right, against bilogp", grouped(plain.simple_against_bilogp), of});
+  TextTable plain_table({"<", ""});
+  const auto add_plain = [&](const char* name, std::int64_t rows) {
+    plain_table.add({name, fmt::format("{} of {} rows differ", grouped(rows), grouped(plain.rows))});
+  };
+  add_plain("left to right, against 8 partial sums", plain.simple_against_8);
+  add_plain("8 partial sums, against 16", plain.partial_8_against_16);
+  add_plain("left to right, against bilogp", plain.simple_against_bilogp);
   return text + plain_table.text();
 }
 

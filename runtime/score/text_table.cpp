@@ -31,7 +31,7 @@ std::string TextTable::text() const {
     for (std::size_t i = 0; i < line.size(); ++i)
       row += left_[i] ? fmt::format("  {:<{}}", line[i], widths[i]) : fmt::format("  {:>{}}", line[i], widths[i]);
     row.erase(row.find_last_not_of(' ') + 1);
-    out += row + "\n";
+    if (!row.empty()) out += row + "\n";
   }
   return out;
 }

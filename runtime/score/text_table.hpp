@@ -12,6 +12,7 @@ namespace bilogp::score {
 class TextTable {
 public:
   // A heading that begins with '<' aligns its column to the left, without showing it; others align to the right.
+  // Without any heading the line is left out.
   explicit TextTable(std::vector<std::string> headings);
   void add(std::vector<std::string> cells);
   [[nodiscard]] std::string text() const; // lines indented by two spaces

@@ -100,6 +100,12 @@ std::string sample_path() {
   return (reference::test_data_directory() / "smollm2_rollouts_bf16.safetensors").string();
 }
 
+const reference::ExpectedAnswers& expected_at_temperature_1() {
+  for (const auto& answers : reference::expected_answers())
+    if (answers.temperature == 1.0F) return answers;
+  throw std::runtime_error("the test data has no answers at temperature 1");
+}
+
 ChildResult run_score(std::vector<std::string> arguments, const ChildOptions& options) {
   arguments.insert(arguments.begin(), BILOGP_SCORE);
   return run_child(arguments, options);

@@ -60,6 +60,7 @@ std::string sample_logits(reference::Storage storage, std::int64_t rows);
 std::string sample_ids(std::int64_t rows);
 
 std::string sample_path();
+const reference::ExpectedAnswers& expected_at_temperature_1();
 
 // Runs bilogp-score with these arguments.
 ChildResult run_score(std::vector<std::string> arguments, const ChildOptions& options = {});

@@ -91,7 +91,10 @@ TEST_CASE("missing tensors: the message lists those there are") {
 TEST_CASE("wrong usage is one sentence") {
   check_refused(run_score({}), "nothing to score");
   check_refused(run_score({"--no-such-option"}), "--no-such-option");
-  check_refused(run_score({sample_path(), "--threads", "0"}), "--threads");
+  check_refused(run_score({sample_path(), "--threads", "0"}), "--threads is 0, expected 1 or more");
+  check_refused(run_score({sample_path(), "--threads", "many"}), "--threads");
+  check_refused(run_score({sample_path(), "--limit-rows", "-3"}), "--limit-rows is -3");
+  check_refused(run_score({sample_path(), "one too many"}), "one too many");
   check_refused(run_score({sample_path(), "--threads", "100000"}), "threads is 100000");
   check_refused(run_score({sample_path(), "--dtype", "int8"}),
                 "--dtype 'int8' is unknown, expected fp32, fp16 or bf16");
@@ -161,7 +164,7 @@ TEST_CASE("a target id outside the vocabulary names row and id; the ignored one 
 
 TEST_CASE("npy pairs give the answers of the sample, in all three dtypes and both ways to name them") {
   const TemporaryDirectory directory;
-  const auto& expected = reference::expected_answers().at(0);
+  const auto& expected = expected_at_temperature_1();
   write_file(directory.file("ids.npy"), npy_bytes("<i8", {4}, sample_ids(4)));
   struct Kind {
     const char* descr;
@@ -170,7 +173,7 @@ TEST_CASE("npy pairs give the answers of the sample, in all three dtypes and bot
   };
   for (const Kind kind : {Kind{"<V2", Storage::bfloat16, "bf16"}, Kind{"<u2", Storage::bfloat16, "bf16"},
                           Kind{"<f2", Storage::float16, "fp16"}, Kind{"<f4", Storage::float32, "fp32"}}) {
-    CAPTURE(kind.descr);
+    CAPTURE(std::string(kind.descr));
     const std::string logits = directory.file("logits.npy");
     write_file(logits, npy_bytes(kind.descr, {4, 49152}, sample_logits(kind.storage, 4), 2));
     for (const auto& how : {std::vector<std::string>{logits}, std::vector<std::string>{"--logits", logits}}) {

@@ -2,11 +2,19 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "bilogp/runtime.hpp"
+#include "runtime/score/atomic_file.hpp"
 #include "runtime/score/bit_differences.hpp"
 #include "runtime/score/invariance.hpp"
+#include "runtime/score/progress.hpp"
 #include "runtime/score/score_rows.hpp"
 #include "runtime/score/sequence_table.hpp"
 #include "runtime/score/text_table.hpp"
@@ -57,8 +65,8 @@ TEST_CASE("a file scored in chunks of any size gives what it gives in one") {
   options.grad = true;
   const Collect whole = collect(rows, options);
   CHECK(whole.starts.size() == 1);
-  CHECK(whole.logp == std::vector<std::uint32_t>(reference::expected_answers()[0].logp.begin(),
-                                                 reference::expected_answers()[0].logp.begin() + 20));
+  CHECK(whole.logp == std::vector<std::uint32_t>(expected_at_temperature_1().logp.begin(),
+                                                 expected_at_temperature_1().logp.begin() + 20));
   for (const std::int64_t rows_at_once : {1, 3, 7}) {
     options.chunk_bytes = rows_at_once * rows.row_bytes() + 5;
     const Collect parts = collect(rows, options);
@@ -140,6 +148,57 @@ TEST_CASE("a file that became shorter after it was opened is an error, not a cra
   CHECK_THROWS_WITH_AS(collect(rows, {}), doctest::Contains("became shorter"), Error);
 }
 
+TEST_CASE("an interrupting signal removes the file that is not finished") {
+  const TemporaryDirectory directory;
+  write_file(directory.file("out.csv"), "old");
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      std::signal(signal, SIG_DFL); // doctest has its own
+      score::AtomicFile file(directory.file("out.csv"));
+      file.append("half of it");
+      ::raise(signal);
+      ::_exit(0);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+    CHECK(WTERMSIG(status) == signal);
+    CHECK(directory.names() == std::vector<std::string>{"out.csv"});
+    CHECK(read_file(directory.file("out.csv")) == "old");
+  }
+}
+
+TEST_CASE("progress shows on a terminal after half a second, and nowhere else") {
+  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  REQUIRE(::grantpt(terminal) == 0);
+  REQUIRE(::unlockpt(terminal) == 0);
+  const std::string name = ::ptsname(terminal);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(::open(name.c_str(), O_RDWR | O_NOCTTY), STDERR_FILENO);
+    {
+      score::ProgressBar bar(100);
+      bar.show(10);
+      ::usleep(550'000);
+      bar.show(50);
+    }
+    ::_exit(0);
+  }
+  // The terminal gives what it got, and an error at the end of it.
+  std::string shown;
+  std::array<char, 4096> buffer{};
+  for (ssize_t got = 0; (got = ::read(terminal, buffer.data(), buffer.size())) > 0;)
+    shown.append(buffer.data(), static_cast<std::size_t>(got));
+  ::close(terminal);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(shown.find(" 10 of 100 rows") == std::string::npos);
+  CHECK(shown.find(" 50 %  50 of 100 rows") != std::string::npos);
+  CHECK(shown.ends_with("\r\x1b[K"));
+}
+
 TEST_CASE("numbers for people") {
   CHECK(score::grouped(0) == "0");
   CHECK(score::grouped(999) == "999");
@@ -150,5 +209,6 @@ TEST_CASE("numbers for people") {
   score::TextTable table({"n", "<name"});
   table.add({"1", "a"});
   table.add({"100", "b"});
+  CHECK(score::TextTable({"<", ""}).text().empty());
   CHECK(table.text() == "    n  name\n    1  a\n  100  b\n");
 }
