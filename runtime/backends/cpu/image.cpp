@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <system_error>
 
 #include "bilogp/error.hpp"
 
@@ -36,6 +37,17 @@ template<class Word> Word word_at(std::string_view bytes, std::size_t at) {
   throw Error(ErrorKind::cache, "not a kernel image: " + why + "; it should be compiled again");
 }
 
+std::string_view entry_name(std::string_view field) {
+  const std::string_view name = field.substr(0, field.find('\0'));
+  if (name.empty() || name.size() == field.size()) bad_image("an entry has no name");
+  if (field.find_first_not_of('\0', name.size()) != std::string_view::npos) bad_image("an entry's name is damaged");
+  return name;
+}
+
+std::string system_reason() {
+  return std::generic_category().message(errno);
+}
+
 } // namespace
 
 std::string encode_image(std::uint32_t machine, std::span<const ImageEntry> entries, std::string_view code) {
@@ -51,6 +63,7 @@ std::string encode_image(std::uint32_t machine, std::span<const ImageEntry> entr
     append_word<std::uint64_t>(out, entry.offset);
   }
   out += code;
+  decode_image(out); // throws for what no reader would take
   return out;
 }
 
@@ -66,12 +79,13 @@ DecodedImage decode_image(std::string_view bytes) {
   const std::size_t code_at = header_bytes + static_cast<std::size_t>(count) * entry_bytes;
   if (bytes.size() - code_at != code_size) bad_image("its size does not match its header");
   for (std::size_t i = 0; i < count; ++i) {
-    const std::string_view field = bytes.substr(header_bytes + i * entry_bytes, name_bytes);
-    const std::size_t length = field.find('\0');
-    if (length == 0 || length == std::string_view::npos) bad_image("an entry has no name");
-    const auto offset = word_at<std::uint64_t>(bytes, header_bytes + i * entry_bytes + name_bytes);
+    const std::size_t entry_at = header_bytes + i * entry_bytes;
+    const std::string_view name = entry_name(bytes.substr(entry_at, name_bytes));
+    const auto offset = word_at<std::uint64_t>(bytes, entry_at + name_bytes);
     if (offset >= code_size) bad_image("an entry lies outside of the code");
-    image.entries.push_back({std::string(field.substr(0, length)), offset});
+    for (const ImageEntry& other : image.entries)
+      if (other.name == name) bad_image("two entries have one name");
+    image.entries.push_back({std::string(name), offset});
   }
   image.code = bytes.substr(code_at);
   return image;
@@ -85,17 +99,19 @@ MappedImage::MappedImage(std::string_view bytes) {
   void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED)
     throw Error(ErrorKind::out_of_memory,
-                "cannot map " + std::to_string(size) + " bytes for a kernel: " + std::strerror(errno));
+                "cannot map " + std::to_string(size) + " bytes of memory for a kernel: " + system_reason());
   std::memcpy(base, image.code.data(), image.code.size());
   if (mprotect(base, size, PROT_READ | PROT_EXEC) != 0) {
-    const std::string why = std::strerror(errno);
+    const bool no_memory = errno == ENOMEM;
+    const std::string why = system_reason();
     munmap(base, size);
+    if (no_memory) throw Error(ErrorKind::out_of_memory, "cannot make the memory of a kernel executable: " + why);
     throw Error(ErrorKind::unsupported,
                 "the system refuses executable memory (" + why +
-                    "); allow it for this process, for example in its SELinux or seccomp policy");
+                    "), which kernels need; allow it for this process, for example in its SELinux or seccomp policy");
   }
   auto* code = static_cast<char*>(base);
-  __builtin___clear_cache(code, code + size);
+  __builtin___clear_cache(code, code + size); // data and instruction caches are separate on AArch64
   base_ = base;
   size_ = size;
   entries_ = std::move(image.entries);

@@ -66,7 +66,7 @@ std::unique_ptr<llvm::TargetMachine> target_machine(const clang::CompilerInstanc
   const clang::TargetOptions& target = compiler.getTarget().getTargetOpts();
   const llvm::Triple triple(target.Triple);
   std::string why;
-  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple.str(), why);
+  const llvm::Target* found = look_up_target(triple, why);
   if (found == nullptr) {
     diagnostics.add_error({}, why);
     return nullptr;

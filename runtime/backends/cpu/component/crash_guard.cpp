@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <mutex>
+#include <vector>
 
 #include "llvm/Support/CrashRecoveryContext.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -14,7 +15,7 @@
 namespace bilogp::clang_component {
 namespace {
 
-constexpr std::size_t stack_bytes = 8U << 20;
+constexpr std::size_t stack_bytes = 8U << 20, signal_stack_bytes = 64U << 10;
 constexpr std::array crash_signals = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP};
 
 // What LLVM gave up with on this thread, when it said so; null on the host's threads. Initial-exec: a signal handler
@@ -97,12 +98,22 @@ private:
 struct Job {
   const std::function<void()>* work;
   std::string failure;
+  std::vector<char> signal_stack = std::vector<char>(signal_stack_bytes);
 };
+
+// A crash by an overflow of the stack leaves no room on it for the handler.
+void set_signal_stack(std::vector<char>& memory) {
+  stack_t stack = {};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  sigaltstack(&stack, nullptr);
+}
 
 // The thread starts with the caller's rounding mode and flush-to-zero bits, which LLVM's constant folding must not see.
 void* run_job(void* argument) {
   Job& job = *static_cast<Job*>(argument);
   std::fesetenv(FE_DFL_ENV);
+  set_signal_stack(job.signal_stack);
   std::string reason;
   fatal_reason = &reason;
   llvm::CrashRecoveryContext recovery;
@@ -145,7 +156,7 @@ int start_thread(pthread_t& thread, Job& job) {
 
 std::string run_guarded(const std::function<void()>& work) {
   const CrashHandlers handlers;
-  Job job{&work, {}};
+  Job job{.work = &work, .failure = {}};
   pthread_t thread = {};
   const int status = start_thread(thread, job);
   if (status != 0) return std::string("cannot start a thread with a stack of 8 MB: ") + std::strerror(status);

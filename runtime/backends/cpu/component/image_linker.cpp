@@ -121,6 +121,7 @@ private:
   }
 
   llvm::Error keep_entries(jitlink::LinkGraph& graph) {
+    if (entries_.empty()) return refuse("no entry was asked for");
     for (const std::string& entry : entries_) {
       jitlink::Symbol* symbol = find(graph, entry);
       if (symbol == nullptr || !symbol->isCallable())

@@ -41,6 +41,10 @@ inline std::unique_ptr<clang::CompilerInstance> make_compiler(std::shared_ptr<cl
   return compiler;
 }
 
+inline const llvm::Target* look_up_target(const llvm::Triple& triple, std::string& why) {
+  return llvm::TargetRegistry::lookupTarget(triple, why);
+}
+
 inline std::unique_ptr<llvm::TargetMachine> make_target_machine(const llvm::Target& target, const llvm::Triple& triple,
                                                                 const std::string& cpu, const std::string& features,
                                                                 const llvm::TargetOptions& options,
@@ -73,6 +77,10 @@ inline std::unique_ptr<clang::CompilerInstance> make_compiler(std::shared_ptr<cl
   compiler->createDiagnostics(&consumer, /*ShouldOwnClient=*/false);
   compiler->createFileManager(std::move(files));
   return compiler;
+}
+
+inline const llvm::Target* look_up_target(const llvm::Triple& triple, std::string& why) {
+  return llvm::TargetRegistry::lookupTarget(triple.str(), why);
 }
 
 inline std::unique_ptr<llvm::TargetMachine> make_target_machine(const llvm::Target& target, const llvm::Triple& triple,
