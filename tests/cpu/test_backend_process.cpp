@@ -50,10 +50,11 @@ int flags_of(const struct sigaction& action) {
 }
 
 bool same(const std::vector<struct sigaction>& a, const std::vector<struct sigaction>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i)
-    if (a[i].sa_sigaction != b[i].sa_sigaction || flags_of(a[i]) != flags_of(b[i]) ||
-        std::memcmp(&a[i].sa_mask, &b[i].sa_mask, sizeof(sigset_t)) != 0)
-      return false;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].sa_sigaction != b[i].sa_sigaction || flags_of(a[i]) != flags_of(b[i])) return false;
+    for (int signal = 1; signal < 65; ++signal)
+      if (sigismember(&a[i].sa_mask, signal) != sigismember(&b[i].sa_mask, signal)) return false;
+  }
   return true;
 }
 
