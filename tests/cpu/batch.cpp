@@ -1,26 +1,15 @@
 #include "tests/cpu/batch.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "tests/cpu/batch_bits.hpp"
 #include "tests/reference/compare.hpp"
 #include "tests/reference/row_generators.hpp"
 
 namespace bilogp::test {
 namespace {
-
-std::int64_t bytes_of(Storage storage) {
-  return size_of(dtype_of(storage));
-}
-
-std::vector<std::uint32_t> float_bits(const std::vector<float>& values) {
-  std::vector<std::uint32_t> bits(values.size());
-  std::memcpy(bits.data(), values.data(), values.size() * sizeof(float));
-  return bits;
-}
 
 void put(char* at, Storage storage, std::uint32_t bits) {
   if (storage == Storage::float32) {
@@ -30,20 +19,6 @@ void put(char* at, Storage storage, std::uint32_t bits) {
   const std::uint16_t half = reference::to_16_bits(storage, std::span(&bits, 1)).front();
   std::memcpy(at, &half, 2);
 }
-
-// The value a float has in storage bits, for comparing gradients.
-std::uint32_t stored_bits(const char* at, Storage storage) {
-  if (storage == Storage::float32) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, at, 4);
-    return bits;
-  }
-  std::uint16_t half = 0;
-  std::memcpy(&half, at, 2);
-  return half;
-}
-
-constexpr float untouched = 12345.0F; // what outputs hold before a call
 
 } // namespace
 
@@ -62,7 +37,7 @@ Batch::Batch(Storage storage, std::int64_t columns, Layout layout)
     : storage_(storage), columns_(columns), layout_(layout) {}
 
 void Batch::add(std::vector<std::uint32_t> row, std::vector<std::int64_t> target_ids, float grad_logp) {
-  rows_.push_back({std::move(row), std::move(target_ids), grad_logp, false, {}});
+  rows_.push_back({std::move(row), std::move(target_ids), grad_logp, false, {}, {}});
 }
 
 TensorView Batch::logits(std::vector<char>& memory) const {
@@ -118,6 +93,13 @@ const reference::RowAnswer& Batch::expected(std::int64_t index) {
   return row.answer;
 }
 
+const std::vector<std::uint32_t>& Batch::expected_gradient(std::int64_t index) {
+  Row& row = rows_[static_cast<std::size_t>(index)];
+  if (row.gradient.empty())
+    row.gradient = reference::gradient(row.logits, row.target_ids.front(), row.grad_logp, reference_options(index));
+  return row.gradient;
+}
+
 std::string Batch::compare(const std::string& what, const std::vector<std::uint32_t>& logp,
                            const std::vector<std::uint32_t>& lse, const std::vector<std::int32_t>& state) {
   std::vector<std::uint32_t> expected_logp;
@@ -159,101 +141,6 @@ std::string Batch::check_forward(Runtime& runtime) {
   args.options = call_options();
   runtime.logp(args);
   return compare("forward", float_bits(logp), float_bits(lse), state);
-}
-
-std::string Batch::check_backward(Runtime& runtime, bool in_place) {
-  std::vector<char> logits_memory;
-  std::vector<char> grad_memory;
-  std::vector<char> id_memory;
-  std::vector<std::int32_t> state;
-  std::vector<float> upstream;
-  for (std::int64_t r = 0; r < rows(); ++r) {
-    const reference::Node& node = expected(r).state;
-    state.push_back(static_cast<std::int32_t>(node.m_bits));
-    state.push_back(node.E);
-    upstream.push_back(rows_[static_cast<std::size_t>(r)].grad_logp);
-  }
-  LogpBackwardArgs args;
-  args.logits = logits(logits_memory);
-  args.grad_logits = args.logits;
-  if (!in_place) {
-    grad_memory = logits_memory;
-    args.grad_logits.data = grad_memory.data() + layout_.misalignment;
-  }
-  args.in_place = in_place;
-  args.target_ids = ids(id_memory);
-  args.row_state = TensorView::contiguous(state.data(), DType::int32, {rows(), 2});
-  args.grad_logp = TensorView::contiguous(upstream.data(), DType::float32, {rows()});
-  args.options = call_options();
-  runtime.logp_backward(args);
-  const std::int64_t size = bytes_of(storage_);
-  for (std::int64_t r = 0; r < rows(); ++r) {
-    const Row& row = rows_[static_cast<std::size_t>(r)];
-    const std::vector<std::uint32_t> gradient =
-        reference::gradient(row.logits, row.target_ids.front(), row.grad_logp, reference_options(r));
-    for (std::int64_t j = 0; j < columns_; ++j) {
-      const std::uint32_t wide = reference::narrow(storage_, gradient[static_cast<std::size_t>(j)]);
-      const char* at = static_cast<const char*>(args.grad_logits.data) + (r * args.logits.strides[0] + j) * size;
-      const std::uint32_t got = stored_bits(at, storage_);
-      if (got != wide)
-        return fmt::format("backward {}, {} columns, in_place {}: row {} column {} is {:#x}, expected {:#x}",
-                           reference::to_string(storage_), columns_, in_place, r, j, got, wide);
-    }
-    const char* padding =
-        static_cast<const char*>(args.grad_logits.data) + (r * args.logits.strides[0] + columns_) * size;
-    for (std::int64_t i = 0; r + 1 < rows() && i < layout_.row_padding * size; ++i)
-      if (padding[i] != char(0x7f)) return fmt::format("backward wrote into the padding behind row {}", r);
-  }
-  return {};
-}
-
-std::string Batch::check_shards(Runtime& runtime, const std::vector<std::int64_t>& cuts) {
-  std::vector<char> logits_memory;
-  std::vector<char> id_memory;
-  const TensorView whole = logits(logits_memory);
-  const TensorView target_ids = ids(id_memory);
-  std::vector<std::int64_t> bounds = cuts;
-  bounds.insert(bounds.begin(), 0);
-  bounds.push_back(columns_);
-  const auto n = static_cast<std::size_t>(rows());
-  std::vector<float> best(n, -std::numeric_limits<float>::infinity());
-  std::vector<std::vector<std::int32_t>> nodes(bounds.size() - 1);
-  std::vector<ShardNodes> shards;
-  for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
-    LogpPartialArgs args;
-    args.shard_begin = bounds[s];
-    args.shard_end = bounds[s + 1];
-    args.full_vocab = columns_;
-    args.logits = whole;
-    args.logits.data = static_cast<char*>(whole.data) + args.shard_begin * bytes_of(storage_);
-    args.logits.shape[1] = args.shard_end - args.shard_begin;
-    args.target_ids = target_ids;
-    const std::int64_t count = node_count(args.shard_begin, args.shard_end, columns_);
-    nodes[s].assign(n * static_cast<std::size_t>(count) * 2, -7);
-    args.nodes = TensorView::contiguous(nodes[s].data(), DType::int32, {rows(), count, 2});
-    std::vector<float> target_logit(n, untouched);
-    args.target_logit = TensorView::contiguous(target_logit.data(), DType::float32, {rows()});
-    args.options = call_options();
-    runtime.logp_partial(args);
-    for (std::size_t r = 0; r < n; ++r)
-      if (!(target_logit[r] <= best[r])) best[r] = target_logit[r];
-    shards.push_back({args.shard_begin, args.shard_end, args.nodes});
-  }
-  std::reverse(shards.begin(), shards.end()); // any order will do
-  std::vector<float> logp(n, untouched);
-  std::vector<float> lse(n, untouched);
-  std::vector<std::int32_t> state(2 * n, -7);
-  LogpFinishArgs finish;
-  finish.shards = shards;
-  finish.full_vocab = columns_;
-  finish.target_ids = target_ids;
-  finish.target_logit = TensorView::contiguous(best.data(), DType::float32, {rows()});
-  finish.logp = TensorView::contiguous(logp.data(), DType::float32, {rows()});
-  finish.lse = TensorView::contiguous(lse.data(), DType::float32, {rows()});
-  finish.row_state = TensorView::contiguous(state.data(), DType::int32, {rows(), 2});
-  finish.options = call_options();
-  runtime.logp_finish(finish);
-  return compare(fmt::format("{} shards", shards.size()), float_bits(logp), float_bits(lse), state);
 }
 
 } // namespace bilogp::test

@@ -27,21 +27,25 @@ public:
   // Appends a row of binary32 bits that the storage type holds exactly, with its target ids (the same number for all).
   void add(std::vector<std::uint32_t> row, std::vector<std::int64_t> target_ids, float grad_logp = 1);
 
-  // Options of all calls and of the reference; fields of LogpOptions that are tensors stay the caller's.
+  // Options of all calls and of the reference, to be set before the first check; fields of LogpOptions that are tensors
+  // stay the caller's.
   LogpOptions options;
   DType id_dtype = DType::int64;
   std::vector<float> temperatures; // one per row, or empty: options.temperature
 
   // Each runs the operator and returns "" or what differs from the reference.
   std::string check_forward(Runtime& runtime);
-  std::string check_backward(Runtime& runtime, bool in_place);
+  std::string check_backward(Runtime& runtime, bool in_place); // one target id per row
+  std::string check_backward_shards(Runtime& runtime, const std::vector<std::int64_t>& cuts);
   // Cuts the vocabulary at `cuts` (sorted, inside (0, columns)), runs partial per shard and finish.
   std::string check_shards(Runtime& runtime, const std::vector<std::int64_t>& cuts);
 
   [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
+  [[nodiscard]] std::int64_t ids_per_row() const { return static_cast<std::int64_t>(rows_.front().target_ids.size()); }
   [[nodiscard]] TensorView logits(std::vector<char>& memory) const; // a fresh copy of the bytes
   [[nodiscard]] TensorView ids(std::vector<char>& memory) const;
   [[nodiscard]] const reference::RowAnswer& expected(std::int64_t row);
+  [[nodiscard]] const std::vector<std::uint32_t>& expected_gradient(std::int64_t row); // binary32
 
 private:
   struct Row {
@@ -50,7 +54,11 @@ private:
     float grad_logp = 1;
     bool is_scored = false;
     reference::RowAnswer answer;
+    std::vector<std::uint32_t> gradient;
   };
+  struct BackwardCall;
+  void prepare(BackwardCall& call);
+  std::string compare_gradient(const std::string& what, const char* got);
   [[nodiscard]] reference::RowOptions reference_options(std::int64_t row) const;
   [[nodiscard]] LogpOptions call_options();
   std::string compare(const std::string& what, const std::vector<std::uint32_t>& logp,
