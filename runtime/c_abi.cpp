@@ -79,6 +79,10 @@ TensorView view_of(const char* name, const bilogp_tensor* given) {
     view.shape[d] = tensor.shape[d];
     view.strides[d] = tensor.strides[d];
   }
+  const int device = tensor.device_type;
+  if (device != 0 && device != 1 && device != 2 && device != 10)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{} is on device type {}; expected 1 (cpu), 2 (cuda) or 10 (hip)", name, device));
   if (tensor.device_type != 0) view.device = {static_cast<bilogp::DeviceType>(tensor.device_type), tensor.device_index};
   return view;
 }

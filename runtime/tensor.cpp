@@ -39,10 +39,19 @@ void set_extent(TensorView& view, int dimension, std::int64_t extent) {
 
 void set_row_major(TensorView& view) {
   std::int64_t stride = 1;
+  bool fits = true;
+  bool empty = false;
   for (int i = view.rank - 1; i >= 0; --i) {
     view.strides[i] = stride;
-    stride *= view.shape[i] > 0 ? view.shape[i] : 1;
+    empty = empty || view.shape[i] == 0;
+    if (__builtin_mul_overflow(stride, view.shape[i] > 0 ? view.shape[i] : 1, &stride)) {
+      fits = false;
+      stride = 1;
+    }
   }
+  if (!fits && !empty)
+    throw Error(ErrorKind::invalid_argument,
+                "a tensor has more elements than 64 bits count; expected the shape of memory that is there");
 }
 
 DType dtype_of(const dlpack::DLDataType& type) {
@@ -99,8 +108,9 @@ TensorView from_dlpack(const dlpack::DLTensor& tensor) {
                                                          tensor.device.device_type));
   view.rank = tensor.ndim;
   for (int i = 0; i < view.rank; ++i) set_extent(view, i, tensor.shape[i]);
-  set_row_major(view);
-  if (tensor.strides != nullptr)
+  if (tensor.strides == nullptr)
+    set_row_major(view);
+  else
     for (int i = 0; i < view.rank; ++i) view.strides[i] = tensor.strides[i];
   if (tensor.data != nullptr) view.data = static_cast<char*>(tensor.data) + tensor.byte_offset;
   return view;

@@ -1,6 +1,7 @@
 #include "runtime/operators/checks.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <string>
 
@@ -22,6 +23,34 @@ std::string shape_text(const std::int64_t* shape, int rank, std::int64_t tail = 
   for (int d = 0; d < rank; ++d) text += fmt::format("{}{}", d > 0 ? ", " : "", shape[d]);
   if (tail >= 0) text += fmt::format("{}{}", rank > 0 ? ", " : "", tail);
   return text + "]";
+}
+
+// What is computed with a tensor's numbers later must not overflow, whatever they are.
+void numbers(std::string_view name, const TensorView& tensor) {
+  if (tensor.rank < 0 || tensor.rank > TensorView::max_rank)
+    refuse(ErrorKind::invalid_argument, "{} has {} dimensions; expected at most {}", name, tensor.rank,
+           +TensorView::max_rank);
+  std::int64_t bytes = size_of(tensor.dtype);
+  std::int64_t reach = bytes; // bytes from the first to the last, in the worst order of signs
+  bool fits = true;
+  bool empty = false;
+  for (int d = 0; d < tensor.rank; ++d) {
+    const std::int64_t extent = tensor.shape[d];
+    if (extent < 0)
+      refuse(ErrorKind::invalid_argument, "{} has the shape {}; expected extents of 0 or more", name,
+             shape_text(tensor.shape, tensor.rank));
+    empty = empty || extent == 0;
+    std::int64_t way = 0;
+    fits = fits && !__builtin_mul_overflow(bytes, extent > 0 ? extent : 1, &bytes) &&
+           !__builtin_mul_overflow(extent > 0 ? extent - 1 : 0, tensor.strides[d], &way) &&
+           !__builtin_mul_overflow(way, size_of(tensor.dtype), &way) && way != INT64_MIN &&
+           !__builtin_add_overflow(reach, way < 0 ? -way : way, &reach);
+  }
+  if (!fits && !empty)
+    refuse(ErrorKind::invalid_argument,
+           "{} has the shape {}, beyond what 64 bits address; expected its real shape and "
+           "strides",
+           name, shape_text(tensor.shape, tensor.rank));
 }
 
 struct Extent { // bytes that a tensor touches, relative to its pointer
@@ -54,6 +83,7 @@ std::int64_t id_at(const TensorView& ids, std::int64_t offset) {
 } // namespace
 
 void logits(std::string_view name, const TensorView& tensor) {
+  numbers(name, tensor);
   if (tensor.rank < 2)
     refuse(ErrorKind::invalid_argument, "{} has {} dimension(s); expected at least 2, [..., V]", name, tensor.rank);
   if (tensor.dtype != DType::float32 && tensor.dtype != DType::float16 && tensor.dtype != DType::bfloat16)
@@ -88,6 +118,7 @@ void shape(std::string_view name, const TensorView& tensor, const TensorView& li
 }
 
 void memory(std::string_view name, const TensorView& tensor) {
+  numbers(name, tensor);
   if (tensor.data == nullptr && tensor.elements() > 0)
     refuse(ErrorKind::invalid_argument, "{} is a null pointer with the shape {}; expected memory for its {} elements",
            name, shape_text(tensor.shape, tensor.rank), tensor.elements());

@@ -20,7 +20,7 @@ void id_dtype(std::string_view name, const TensorView& tensor);
 void shape(std::string_view name, const TensorView& tensor, const TensorView& like, int leading_rank,
            std::int64_t tail = -1);
 
-// A null pointer is only for tensors without elements.
+// Rank, extents and strides are sane, and a null pointer is only for tensors without elements.
 void memory(std::string_view name, const TensorView& tensor);
 // Every element of an output has its own place: no stride of 0 where the extent is more than 1.
 void distinct_elements(std::string_view name, const TensorView& tensor);

@@ -1,6 +1,7 @@
 // logp_backward: check arguments, choose the specialization, plan the launch.
 #include <fmt/format.h>
 
+#include "runtime/kernel_key.hpp"
 #include "runtime/operators/checks.hpp"
 #include "runtime/operators/launch.hpp"
 
@@ -59,7 +60,11 @@ Checked check_arguments(const LogpBackwardArgs& args) {
   check::memory("grad_logp", args.grad_logp);
   check::same_device("grad_logp", args.grad_logp, args.logits);
   check_gradient(args, leading);
-  const std::int64_t full = args.full_vocab == -1 ? args.shard_begin + checked.columns : args.full_vocab;
+  const std::int64_t full = args.full_vocab == -1 ? checked.columns : args.full_vocab;
+  if (full < 1 || full > largest_vocab)
+    throw Error(
+        ErrorKind::invalid_argument,
+        fmt::format("full_vocab is {}; expected 1 to {} stored columns, or -1 for a whole row", full, largest_vocab));
   if (args.shard_begin < 0 || args.shard_begin > full - checked.columns)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("the shard begins at column {} and has {} columns; expected it inside [0, {})",

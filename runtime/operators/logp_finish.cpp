@@ -29,8 +29,11 @@ std::vector<ShardNodes> ordered_shards(const LogpFinishArgs& args, int leading) 
     const TensorView& nodes = shard.nodes;
     const std::string name = fmt::format("nodes of the shard [{}, {})", shard.shard_begin, shard.shard_end);
     check::dtype(name, nodes, DType::int32);
+    if (nodes.rank != leading + 2)
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("{} have {} dimensions; expected {}, [..., nodes, 2]", name, nodes.rank, leading + 2));
     TensorView without_last = nodes;
-    without_last.rank = nodes.rank > 0 ? nodes.rank - 1 : 0;
+    without_last.rank = nodes.rank - 1;
     check::shape(name + " (without the last dimension of 2)", without_last, args.target_ids, leading,
                  node_count(shard.shard_begin, shard.shard_end, args.full_vocab));
     if (nodes.shape[nodes.rank - 1] != 2)

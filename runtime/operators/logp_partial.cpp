@@ -32,8 +32,11 @@ Checked check_arguments(const LogpPartialArgs& args) {
   const TensorView& nodes = args.nodes;
   check::dtype("nodes", nodes, DType::int32);
   const std::int64_t count = node_count(args.shard_begin, args.shard_end, args.full_vocab);
+  if (nodes.rank != leading + 2)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("nodes has {} dimensions; expected {}, [..., nodes, 2]", nodes.rank, leading + 2));
   TensorView without_last = nodes;
-  without_last.rank = nodes.rank > 0 ? nodes.rank - 1 : 0;
+  without_last.rank = nodes.rank - 1;
   check::shape("nodes (without its last dimension of 2)", without_last, args.logits, leading, count);
   if (nodes.shape[nodes.rank - 1] != 2)
     throw Error(ErrorKind::invalid_argument,
