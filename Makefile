@@ -82,16 +82,7 @@ test-tsan:
 
 fuzz:
 	@runtime/dependencies.sh build test
-	cmake --preset fuzz
-	cmake --build --preset fuzz -j $(JOBS) --target fuzz_targets
-	@shopt -s nullglob; programs=(build/fuzz/fuzz_*); \
-	 if [ $${#programs[@]} -eq 0 ]; then echo 'make fuzz: no programs build/fuzz/fuzz_*' >&2; exit 1; fi; \
-	 for program in "$${programs[@]}"; do \
-	   name=$$(basename "$$program"); corpus=build/fuzz/corpus/$$name; mkdir -p "$$corpus"; \
-	   echo "== $$name, $(FUZZ_SECONDS) s"; \
-	   "$$program" -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-	     -artifact_prefix=build/fuzz/ "$$corpus" 2>&1 | tail -n 12; \
-	 done
+	JOBS=$(JOBS) tests/fuzz/run.sh $(FUZZ_SECONDS)
 
 clean:
 	rm -rf build
