@@ -1,0 +1,180 @@
+// What depends on a process's environment or its past: children with a store of their own each.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include <dlfcn.h>
+
+#include <doctest/doctest.h>
+
+#include "cache/store.hpp"
+#include "tests/runtime/support.hpp"
+#include "tests/tools/child_process.hpp"
+
+using bilogp::KernelOrigin;
+using bilogp::Runtime;
+using bilogp::test::ChildResult;
+using runtime_test::Batch;
+
+namespace {
+
+// Scores, checks the bits, and prints where the kernel came from, whether LLVM is mapped, and every warning.
+int score() {
+  bilogp::set_log_callback(
+      [](std::string_view sentence) { std::printf("warning: %s\n", std::string(sentence).c_str()); });
+  try {
+    Batch batch(3, 777);
+    Runtime::get("cpu").logp(batch.forward());
+    const std::string differences = batch.forward_differences();
+    if (!differences.empty()) std::printf("wrong: %s\n", differences.c_str());
+    for (const bilogp::KernelInfo& kernel : Runtime::loaded_kernels())
+      std::printf("origin: %s\n", std::string(to_string(kernel.origin)).c_str());
+  } catch (const bilogp::Error& error) {
+    std::printf("%s: %s\n", std::string(to_string(error.kind())).c_str(), error.what());
+  }
+  std::printf("llvm: %s\n", runtime_test::is_mapped("libLLVM") || runtime_test::is_mapped("libclang") ? "yes" : "no");
+  return 0;
+}
+
+// A process that already holds another LLVM, with its symbols visible to all.
+int score_beside_llvm() {
+  const char* other = std::getenv("BILOGP_TEST_OTHER_LLVM");
+  if (other == nullptr || ::dlopen(other, RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    std::printf("skipped: %s\n", other == nullptr ? "none named" : ::dlerror());
+    return 0;
+  }
+  return score();
+}
+
+int say_threads() {
+  try {
+    std::printf("threads: %d\n", Runtime::num_threads());
+  } catch (const bilogp::Error& error) {
+    std::printf("%s: %s\n", std::string(to_string(error.kind())).c_str(), error.what());
+  }
+  return 0;
+}
+
+const runtime_test::Child child_score("score", score);
+const runtime_test::Child child_beside("score_beside_llvm", score_beside_llvm);
+const runtime_test::Child child_threads("threads", say_threads);
+
+std::string run(const char* name, std::map<std::string, std::string> environment) {
+  const ChildResult result =
+      bilogp::test::run_child({runtime_test::this_program(), "--child", name}, {.environment = std::move(environment)});
+  CHECK(result.exit_code == 0);
+  return result.out + result.err;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+bilogp::cache::Store store_in(const std::string& directory) {
+  return bilogp::cache::Store({directory, "the test", ""}, [](std::string_view) {});
+}
+
+// The key whose canonical text this is.
+bilogp::cache::Key key_of(std::string_view text) {
+  bilogp::cache::Key key;
+  std::string_view rest = text.substr(key.text().size());
+  while (!rest.empty()) {
+    const std::size_t name = rest.find(':');
+    const std::size_t length = rest.find(':', name + 1);
+    const std::size_t bytes = std::stoul(std::string(rest.substr(name + 1, length - name - 1)));
+    key.add(rest.substr(0, name), rest.substr(length + 1, bytes));
+    rest.remove_prefix(length + 1 + bytes + 1);
+  }
+  return key;
+}
+
+} // namespace
+
+TEST_CASE("processes: the first one compiles, the second one reads the store without LLVM") {
+  const runtime_test::TemporaryDirectory directory;
+  const std::string first = run("score", {{"BILOGP_CACHE_DIR", directory.path()}});
+  CAPTURE(first);
+  CHECK(has(first, "origin: compiled\nllvm: yes\n"));
+  const std::string second = run("score", {{"BILOGP_CACHE_DIR", directory.path()}});
+  CAPTURE(second);
+  CHECK(second == "origin: store\nllvm: no\n");
+  // A process without the component is none the worse for it.
+  CHECK(run("score", {{"BILOGP_CACHE_DIR", directory.path()}, {"BILOGP_CLANG_COMPONENT", "/nonexistent"}}) == second);
+}
+
+TEST_CASE("processes: without the compiler component and a stored kernel, the sentence says what to install") {
+  const runtime_test::TemporaryDirectory directory;
+  const std::string said =
+      run("score", {{"BILOGP_CACHE_DIR", directory.path()}, {"BILOGP_CLANG_COMPONENT", "/nonexistent"}});
+  CAPTURE(said);
+  CHECK(has(said, "compile_failed: "));
+  CHECK(has(said, "/nonexistent"));
+  CHECK(has(said, "libclang-cpp"));
+  CHECK(has(said, "llvm: no\n"));
+}
+
+TEST_CASE("processes: a stored blob that is no kernel is dropped, and compiled again") {
+  const runtime_test::TemporaryDirectory directory;
+  run("score", {{"BILOGP_CACHE_DIR", directory.path()}});
+  std::string good;
+  for (const int damage : {0, 1, 2}) {
+    CAPTURE(damage);
+    {
+      bilogp::cache::Store store = store_in(directory.path());
+      const std::vector<bilogp::cache::ListedEntry> entries = store.list();
+      REQUIRE(entries.size() == 1);
+      const bilogp::cache::Key key = key_of(entries[0].key_text);
+      REQUIRE(key.text() == entries[0].key_text);
+      if (good.empty()) good = store.get(key)->payload;
+      // Checksums hold for all of these: what is wrong is the image itself.
+      const std::string bad = damage == 0   ? std::string("no image")
+                              : damage == 1 ? good.substr(0, good.size() / 2)
+                                            : std::string(good.size(), '\0');
+      REQUIRE(store.put(key, entries[0].metadata, bad));
+    }
+    const std::string again = run("score", {{"BILOGP_CACHE_DIR", directory.path()}});
+    CAPTURE(again);
+    CHECK(has(again, "origin: compiled\n"));
+    CHECK_FALSE(has(again, "wrong"));
+    bilogp::cache::Store store = store_in(directory.path());
+    CHECK(store.get(key_of(store.list().at(0).key_text))->payload == good);
+  }
+}
+
+TEST_CASE("processes: a store that cannot be used costs one warning, through the callback") {
+  const std::string said = run("score", {{"BILOGP_CACHE_DIR", "/proc/no-such-place"}});
+  CAPTURE(said);
+  CHECK(has(said, "warning: "));
+  CHECK(said.find("warning: ") == said.rfind("warning: "));
+  CHECK(has(said, "origin: compiled\n"));
+  CHECK_FALSE(has(said, "wrong"));
+}
+
+TEST_CASE("processes: BILOGP_NUM_THREADS is a number from 1 to 4096, or refused") {
+  CHECK(run("threads", {{"BILOGP_NUM_THREADS", "3"}}) == "threads: 3\n");
+  CHECK(run("threads", {{"BILOGP_NUM_THREADS", "4096"}}) == "threads: 4096\n");
+  for (const char* bad : {"0", "-1", "4097", "two", "2x", " 2", "99999999999999999999"}) {
+    const std::string said = run("threads", {{"BILOGP_NUM_THREADS", bad}});
+    CAPTURE(said);
+    CHECK(has(said, "invalid_argument: "));
+    CHECK(has(said, std::string("\"") + bad + "\""));
+    CHECK(has(said, "1 to 4096"));
+  }
+}
+
+TEST_CASE("processes: kernels compile beside another LLVM of the process") {
+  int tried = 0;
+  for (const char* other : {"libLLVM-14.so.1", "libLLVM-15.so.1", "libLLVM-16.so.1", "libLLVM.so.18.1",
+                            "libLLVM.so.19.1", "libLLVM.so.20.1", "libLLVM.so.22.1"}) {
+    const runtime_test::TemporaryDirectory directory;
+    const std::string said =
+        run("score_beside_llvm", {{"BILOGP_CACHE_DIR", directory.path()}, {"BILOGP_TEST_OTHER_LLVM", other}});
+    if (said.starts_with("skipped: ")) continue;
+    CAPTURE(said);
+    CHECK(has(said, "origin: compiled\n"));
+    CHECK_FALSE(has(said, "wrong"));
+    ++tried;
+  }
+  if (tried == 0) MESSAGE("skipped: no other LLVM is installed here");
+}

@@ -1,0 +1,80 @@
+// Targets, versions, descriptions, the log callback.
+#include <array>
+
+#include <doctest/doctest.h>
+
+#include "tests/runtime/support.hpp"
+
+using bilogp::DType;
+using bilogp::Operator;
+using bilogp::Runtime;
+using runtime_test::Batch;
+using runtime_test::refusal;
+using runtime_test::says;
+
+TEST_CASE("targets: an unknown one is refused by name, with the known ones") {
+  for (const char* name : {"cpu:x86-64-v9", "tpu", "", "CPU", "cpu:x86-64-v3 "}) {
+    CAPTURE(name);
+    const std::string said = refusal([&] { Runtime::get(name); });
+    CAPTURE(said);
+    CHECK(says(said, bilogp::ErrorKind::invalid_argument, {"x86-64-v3", "aarch64"}));
+  }
+  CHECK(says(refusal([] { Runtime::get("cuda"); }), bilogp::ErrorKind::unsupported, {"cuda", "cpu"}));
+}
+
+TEST_CASE("targets: a name always gives the same runtime, and cpu is this machine's level") {
+  CHECK(&Runtime::get("cpu") == &Runtime::get("cpu"));
+  CHECK(&Runtime::get(Runtime::get("cpu").target()) == &Runtime::get("cpu"));
+  CHECK(Runtime::get("cpu").target().starts_with("cpu:"));
+  CHECK(Runtime::get("cpu").runnable());
+  CHECK(Runtime::get().runnable());
+}
+
+TEST_CASE("targets: one that this machine lacks warms up but does not launch") {
+#if defined(__aarch64__)
+  Runtime& other = Runtime::get("cpu:x86-64-v3");
+#else
+  Runtime& other = Runtime::get("cpu:aarch64");
+#endif
+  CHECK_FALSE(other.runnable());
+  const std::array<bilogp::Specialization, 1> specs{{{Operator::logp_forward, DType::float32, DType::int64, 0}}};
+  const bilogp::WarmupReport report = other.warmup(specs);
+  REQUIRE(report.kernels.size() == 1);
+  CHECK(report.kernels[0].target == other.target());
+  CHECK(report.kernels[0].image_bytes > 0);
+  Batch batch(3, 10);
+  CHECK_REFUSED(batch, unsupported, other.logp(batch.forward()), other.target(), "this machine");
+  CHECK_REFUSED(batch, unsupported, other.logp_backward(batch.backward()), other.target(), "this machine");
+}
+
+TEST_CASE("warmup: bad specializations are refused") {
+  const auto refused = [](bilogp::Specialization spec) {
+    return refusal([&] { Runtime::get("cpu").warmup(std::span(&spec, 1)); });
+  };
+  constexpr auto invalid = bilogp::ErrorKind::invalid_argument;
+  CHECK(says(refused({Operator::logp_forward, DType::int32, DType::int64, 0}), invalid, {"int32"}));
+  CHECK(says(refused({Operator::logp_forward, DType::float32, DType::float32, 0}), invalid, {"float32"}));
+  CHECK(says(refused({Operator::logp_forward, DType::float32, DType::int64, -1}), invalid, {"-1"}));
+  CHECK(says(refused({Operator::logp_forward, DType::float32, DType::int64, (std::int64_t{1} << 31) + 1}), invalid,
+             {"2147483649"}));
+  CHECK(says(refused({Operator::logp_forward, DType::float32, DType::int64, 0, bilogp::Numerics::native}),
+             bilogp::ErrorKind::unsupported, {"native", "portable"}));
+}
+
+TEST_CASE("auto: follows the arguments to the CPU") {
+  Batch batch(4, 100);
+  Runtime::get("auto").logp(batch.forward());
+  CHECK(batch.forward_differences() == "");
+}
+
+TEST_CASE("names: version, contract, descriptions") {
+  CHECK(bilogp::version() == BILOGP_TEST_VERSION);
+  CHECK(bilogp::contract_id() == "bilogp.canon-1.portable");
+  CHECK(says(refusal([] { bilogp::contract_id(bilogp::Numerics::native); }), bilogp::ErrorKind::unsupported,
+             {"native", "portable"}));
+  CHECK(bilogp::describe({Operator::logp_forward, DType::bfloat16, DType::int64, 49152}) ==
+        "logp_forward bfloat16 int64 vocab=49152 portable");
+  CHECK(to_string(bilogp::KernelOrigin::store) == "store");
+  CHECK(to_string(Operator::logp_finish) == "logp_finish");
+  CHECK(to_string(DType::bfloat16) == "bfloat16");
+}
