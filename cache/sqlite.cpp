@@ -33,10 +33,10 @@ Connection::Connection(const std::string& path, Mode mode) {
   const int flags =
       SQLITE_OPEN_READWRITE | create | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_PRIVATECACHE;
   if (const int code = sqlite3_open_v2(path.c_str(), &handle_, flags, nullptr); code != SQLITE_OK) {
-    const Failure failure(handle_ ? sqlite3_extended_errcode(handle_) : code,
-                          handle_ ? sqlite3_errmsg(handle_) : "out of memory");
+    const int extended = handle_ ? sqlite3_extended_errcode(handle_) : code;
+    const std::string message = handle_ ? sqlite3_errmsg(handle_) : "out of memory";
     sqlite3_close_v2(std::exchange(handle_, nullptr));
-    throw failure;
+    throw Failure(extended, message);
   }
   sqlite3_extended_result_codes(handle_, 1);
   sqlite3_busy_handler(handle_, wait_while_busy, nullptr);
@@ -89,8 +89,8 @@ std::string Connection::text(const char* query) {
   return statement.step() ? std::string(statement.text(0)) : std::string();
 }
 
-Statement::Statement(Connection& connection, std::string_view text) {
-  const int code = sqlite3_prepare_v3(connection.handle_, text.data(), length_of(text), SQLITE_PREPARE_PERSISTENT,
+Statement::Statement(Connection& connection, const std::string& text) {
+  const int code = sqlite3_prepare_v3(connection.handle_, text.c_str(), length_of(text), SQLITE_PREPARE_PERSISTENT,
                                       &handle_, nullptr);
   if (code != SQLITE_OK) connection.fail(code);
 }

@@ -56,7 +56,7 @@ private:
 class Statement {
 public:
   Statement() = default;
-  Statement(Connection& connection, std::string_view text);
+  Statement(Connection& connection, const std::string& text);
   ~Statement();
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&& other) noexcept;

@@ -33,7 +33,8 @@ Hold::~Hold() {
   if (sentence.empty() || !state_.warn) return;
   try {
     state_.warn(sentence);
-  } catch (...) { // a receiver that throws must not turn a lost cache into a failed call
+  } catch (...) {
+    return; // a receiver that throws must not turn a lost cache into a failed call
   }
 }
 

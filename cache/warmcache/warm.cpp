@@ -91,7 +91,7 @@ private:
 };
 
 unsigned default_jobs() {
-  return std::max(1, Runtime::num_threads());
+  return static_cast<unsigned>(std::max(1, Runtime::num_threads()));
 }
 
 bool before(const KernelInfo& left, const KernelInfo& right) {

@@ -24,6 +24,11 @@ std::string sound_file(const ScratchDirectory& scratch) {
   return read_file(scratch.file());
 }
 
+void flip_bit(std::string& bytes, std::size_t random) {
+  char& byte = bytes[random / 8 % bytes.size()];
+  byte = static_cast<char>(static_cast<unsigned char>(byte) ^ (1U << random % 8));
+}
+
 std::size_t set_aside_in(const std::string& directory) {
   const auto names = names_in(directory);
   return static_cast<std::size_t>(std::count_if(names.begin(), names.end(), [](const std::string& name) {
@@ -63,7 +68,7 @@ TEST_CASE("every sampled bit of a row is covered by the checksum") {
   const auto check_view = [&](std::string_view Row::* column, unsigned rounds) {
     for (unsigned round = 0; round < rounds; ++round) {
       std::string changed(row.*column);
-      changed[random() % changed.size()] ^= static_cast<char>(1u << random() % 8);
+      flip_bit(changed, random());
       Row other = row;
       other.*column = changed;
       undetected += row_checksum(other) == sum;
@@ -121,7 +126,7 @@ TEST_CASE("random bits of the file flipped: right answers or misses, never a wro
   for (int round = 0; round < 150; ++round) {
     CAPTURE(round);
     std::string bytes = sound;
-    for (int flips = 0; flips < 8; ++flips) bytes[random() % bytes.size()] ^= static_cast<char>(1u << random() % 8);
+    for (int flips = 0; flips < 8; ++flips) flip_bit(bytes, random());
     write_file(scratch.file(), bytes);
     missing += survive(scratch);
   }

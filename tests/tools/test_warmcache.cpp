@@ -2,6 +2,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -278,7 +279,7 @@ TEST_CASE("doctor says what works and why the rest does not, and leaves the stor
   CHECK(cpu["targets"].size() == 4);
   for (const Json& target : cpu["targets"])
     CHECK((target["runs_here"] == true) == std::string(target["missing"]).empty());
-  for (const int gpu : {1, 2}) {
+  for (const std::size_t gpu : {1U, 2U}) {
     CHECK(doctor["back_ends"][gpu]["available"] == false);
     CHECK(contains(doctor["back_ends"][gpu]["reason"], "not built"));
   }
