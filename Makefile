@@ -41,7 +41,7 @@ demo:
 	@runtime/dependencies.sh build
 	@if [ ! -f $(BUILD)/build.ninja ]; then \
 	   cmake --preset release -DBILOGP_BUILD_TESTS=OFF -DBILOGP_BUILD_BENCH=OFF; fi
-	cmake --build --preset release -j $(JOBS) --target bilogp-score $(and $(wildcard runtime/backends/cpu/component),bilogp_clang)
+	cmake --build --preset release -j $(JOBS) --target bilogp-score
 	@rm -rf build/demo-store
 	@echo; echo '== First run: the kernels are compiled =='; echo
 	BILOGP_CACHE_DIR=build/demo-store $(BUILD)/bilogp-score $(SAMPLE) --invariance
