@@ -29,7 +29,7 @@ enum class Validate : std::uint8_t { automatic = 0, on = 1, off = 2 };
 struct LogpOptions {
   std::int64_t ignore_index = -100; // rows with this target are not read; logp is +0.0
   double temperature = 1.0;         // logits / temperature; rounded to float32, 2^-20 to 2^20
-  TensorView temperature_per_row;   // optional float32 [...], the leading shape of logits; wins over the scalar
+  TensorView temperature_per_row{}; // optional float32 [...], the leading shape of logits; wins over the scalar
   std::int64_t vocab_size = -1;     // columns from here on are padding and never looked at; -1: all are used
   Numerics numerics = Numerics::portable;
   Validate validate = Validate::automatic;
@@ -39,56 +39,56 @@ struct LogpOptions {
 
 // `stream` is the native handle of the device's stream, null on a CPU.
 struct LogpArgs {
-  TensorView logits;     // [..., V] float32, float16 or bfloat16, vocabulary stride 1
-  TensorView target_ids; // [...] or [..., K] int32 or int64; K answers per row from one pass
-  TensorView logp;       // float32, the shape of target_ids
-  TensorView lse;        // optional float32 [...]: logsumexp(logits / temperature)
-  TensorView row_state;  // optional int32 [..., 2]: the row's sum as (bits of m, E), for the backward pass
-  LogpOptions options;
+  TensorView logits{};     // [..., V] float32, float16 or bfloat16, vocabulary stride 1
+  TensorView target_ids{}; // [...] or [..., K] int32 or int64; K answers per row from one pass
+  TensorView logp{};       // float32, the shape of target_ids
+  TensorView lse{};        // optional float32 [...]: logsumexp(logits / temperature)
+  TensorView row_state{};  // optional int32 [..., 2]: the row's sum as (bits of m, E), for the backward pass
+  LogpOptions options{};
   void* stream = nullptr;
 };
 
 struct LogpBackwardArgs {
-  TensorView logits;            // [..., V], as in the forward pass
-  TensorView target_ids;        // [...]
-  TensorView row_state;         // int32 [..., 2] from the forward pass (of all shards together)
-  TensorView grad_logp;         // float32 [...]: upstream gradient; strides may be 0
-  TensorView grad_logits;       // [..., V] in the dtype of logits; the same memory as logits only with in_place
+  TensorView logits{};          // [..., V], as in the forward pass
+  TensorView target_ids{};      // [...]
+  TensorView row_state{};       // int32 [..., 2] from the forward pass (of all shards together)
+  TensorView grad_logp{};       // float32 [...]: upstream gradient; strides may be 0
+  TensorView grad_logits{};     // [..., V] in the dtype of logits; the same memory as logits only with in_place
   bool in_place = false;        // grad_logits is logits itself, which is overwritten
   std::int64_t shard_begin = 0; // with a shard: column of the whole vocabulary at which logits begin,
   std::int64_t full_vocab = -1; // and stored columns of all shards together; -1: logits are the whole row
-  LogpOptions options;
+  LogpOptions options{};
   void* stream = nullptr;
 };
 
 // One shard [shard_begin, shard_end) of a vocabulary of full_vocab stored columns.
 struct LogpPartialArgs {
-  TensorView logits;     // [..., shard_end - shard_begin]
-  TensorView target_ids; // [...], ids of the whole vocabulary
+  TensorView logits{};     // [..., shard_end - shard_begin]
+  TensorView target_ids{}; // [...], ids of the whole vocabulary
   std::int64_t shard_begin = 0;
   std::int64_t shard_end = 0;
   std::int64_t full_vocab = 0;
-  TensorView nodes;        // int32 [..., node_count(shard_begin, shard_end, full_vocab), 2]
-  TensorView target_logit; // float32 [...]: the target's logit, -inf where it lies in another shard
-  LogpOptions options;     // vocab_size counts columns of the whole vocabulary
+  TensorView nodes{};        // int32 [..., node_count(shard_begin, shard_end, full_vocab), 2]
+  TensorView target_logit{}; // float32 [...]: the target's logit, -inf where it lies in another shard
+  LogpOptions options{};     // vocab_size counts columns of the whole vocabulary
   void* stream = nullptr;
 };
 
 struct ShardNodes {
   std::int64_t shard_begin = 0;
   std::int64_t shard_end = 0;
-  TensorView nodes; // int32 [..., node_count(...), 2]
+  TensorView nodes{}; // int32 [..., node_count(...), 2]
 };
 
 struct LogpFinishArgs {
-  std::span<const ShardNodes> shards; // in any order; together they cover [0, full_vocab) once
+  std::span<const ShardNodes> shards{}; // in any order; together they cover [0, full_vocab) once
   std::int64_t full_vocab = 0;
-  TensorView target_ids;   // [...]
-  TensorView target_logit; // float32 [...]: the maximum over the shards
-  TensorView logp;         // float32 [...]
-  TensorView lse;          // optional float32 [...]
-  TensorView row_state;    // optional int32 [..., 2]
-  LogpOptions options;
+  TensorView target_ids{};   // [...]
+  TensorView target_logit{}; // float32 [...]: the maximum over the shards
+  TensorView logp{};         // float32 [...]
+  TensorView lse{};          // optional float32 [...]
+  TensorView row_state{};    // optional int32 [..., 2]
+  LogpOptions options{};
   void* stream = nullptr;
 };
 
