@@ -1,5 +1,6 @@
 #include "runtime/operators/checks.hpp"
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -78,6 +79,16 @@ std::int64_t id_at(const TensorView& ids, std::int64_t offset) {
   std::int32_t id = 0;
   std::memcpy(&id, static_cast<const char*>(ids.data) + offset * 4, sizeof id);
   return id;
+}
+
+// binary32 nearest to a finite value of its normal range, ties to even, by integers: the caller may have set any
+// rounding mode, and a conversion would follow it.
+float nearest_float(double value) {
+  constexpr int dropped_bits = 29;
+  auto bits = std::bit_cast<std::uint64_t>(value);
+  constexpr std::uint64_t mask = (std::uint64_t{1} << dropped_bits) - 1;
+  bits += (mask >> 1) + ((bits >> dropped_bits) & 1U);
+  return static_cast<float>(std::bit_cast<double>(bits & ~mask)); // exact
 }
 
 } // namespace
@@ -162,7 +173,7 @@ float options(const LogpOptions& options, const TensorView& rows, int leading_ra
   constexpr double low = 0x1p-20;
   constexpr double high = 0x1p20;
   const double given = options.temperature;
-  const auto temperature = static_cast<float>(given);
+  const float temperature = std::isfinite(given) ? nearest_float(given) : 0.0F;
   if (!std::isfinite(given) || !(temperature >= static_cast<float>(low) && temperature <= static_cast<float>(high)))
     refuse(ErrorKind::invalid_argument, "temperature is {}; expected a number from 2^-20 to 2^20", given);
   if (options.temperature_per_row.present()) {

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 #include <tbb/blocked_range.h>
+#include <tbb/global_control.h>
 #include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
@@ -44,9 +45,17 @@ int threads_from_environment() {
   int threads = 0;
   const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), threads);
   if (error != std::errc{} || end != view.data() + view.size() || threads < 1 || threads > largest_thread_count)
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("BILOGP_NUM_THREADS is \"{}\"; expected a number from 1 to {}", view, largest_thread_count));
+    throw Error(ErrorKind::invalid_argument, fmt::format("BILOGP_NUM_THREADS is \"{}\"; expected a number from 1 to {}",
+                                                         view, largest_thread_count));
   return threads;
+}
+
+// oneTBB allows one thread per core; a caller who asks for more gets them, and no notice on stderr. Kept for the life
+// of the process: the limit would fall back with the object.
+void allow_threads(int threads) {
+  constexpr auto limit = tbb::global_control::max_allowed_parallelism;
+  const auto wanted = static_cast<std::size_t>(threads);
+  if (wanted > tbb::global_control::active_value(limit)) new tbb::global_control(limit, wanted); // leaked on purpose
 }
 
 // Arenas are kept, one per thread count: making one costs more than a small call. Never destroyed.
@@ -58,6 +67,7 @@ tbb::task_arena& arena_of(int threads) {
   const std::scoped_lock lock(mutex);
   if (slot.load(std::memory_order_acquire) == nullptr) {
     watch_forks();
+    allow_threads(threads);
     slot.store(new tbb::task_arena(threads), std::memory_order_release);
   }
   return *slot.load(std::memory_order_acquire);
@@ -75,14 +85,17 @@ int current_threads() {
   return threads > 0 ? threads : default_threads();
 }
 
-void set_current_threads(int threads) { chosen_threads.store(threads, std::memory_order_relaxed); }
+void set_current_threads(int threads) {
+  chosen_threads.store(threads, std::memory_order_relaxed);
+}
 
 void for_ranges(std::int64_t count, std::int64_t grain, int threads, RangeBody body, void* context) {
   if (count <= 0) return;
   if (threads <= 1 || count <= grain || is_forked_child.load(std::memory_order_relaxed)) return body(context, 0, count);
   arena_of(threads).execute([&] {
-    tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, count, static_cast<std::size_t>(grain)),
-                      [&](const tbb::blocked_range<std::int64_t>& range) { body(context, range.begin(), range.end()); });
+    tbb::parallel_for(
+        tbb::blocked_range<std::int64_t>(0, count, static_cast<std::size_t>(grain)),
+        [&](const tbb::blocked_range<std::int64_t>& range) { body(context, range.begin(), range.end()); });
   });
 }
 
