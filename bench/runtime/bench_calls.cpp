@@ -1,13 +1,16 @@
 // What a call costs beside its kernel: the table of loaded kernels, the checks of arguments, the launch.
 //
-// "kernel_alone" calls the loaded kernel with the arguments that the call builds; the difference to "call" is the
-// overhead of the runtime. One row of 64 columns on the calling thread.
+// "kernel" calls the compiled kernel with the arguments that "call" builds for it: the difference is the overhead of
+// the runtime. One row of 64 columns on the calling thread.
 #include <cstdint>
 #include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "bilogp/bilogp.hpp"
+#include "runtime/backends/cpu/image.hpp"
+#include "runtime/backends/cpu/kernels.hpp"
+#include "runtime/kernel_arguments.hpp"
 
 namespace {
 
@@ -38,20 +41,28 @@ void call(benchmark::State& state) {
 }
 BENCHMARK(call);
 
-// An ignored row makes the kernel return at once: what is left is the runtime.
-void call_of_an_ignored_row(benchmark::State& state) {
-  auto& runtime = bilogp::Runtime::get("cpu");
+void kernel(benchmark::State& state) {
+  const bilogp::Specialization spec{bilogp::Operator::logp_forward, DType::float32, DType::int64};
+  const auto request = bilogp::cpu::compile_request(spec, bilogp::cpu::resolve_target("native"));
+  const bilogp::cpu::MappedImage image(bilogp::cpu::compile(request).image);
+  const auto function = reinterpret_cast<bilogp::cpu::KernelFunction>(image.entry(bilogp::cpu::entry_name(spec)));
   SmallCall small;
-  small.ids[0] = -100;
-  small.args.options.threads = 1;
+  bilogp::kernel::LogpForwardArguments arguments{};
+  arguments.options.inner_rows = 1;
+  arguments.options.vocab_size = 64;
+  arguments.options.ignore_index = -100;
+  arguments.options.temperature = 1;
+  arguments.logits = small.logits.data();
+  arguments.target_ids = small.ids.data();
+  arguments.ids_per_row = 1;
+  arguments.logp = small.logp.data();
   for (auto _ : state) {
-    runtime.logp(small.args);
+    function(&arguments, 0, 1);
     benchmark::DoNotOptimize(small.logp[0]);
   }
 }
-BENCHMARK(call_of_an_ignored_row);
+BENCHMARK(kernel);
 
-// A warm-up of a loaded kernel is a table hit and the making of its report.
 void runtime_get(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(&bilogp::Runtime::get("cpu"));
 }

@@ -46,8 +46,8 @@ private:
   int slot_count_ = 0;
   std::int64_t rows_ = 1, inner_ = 1, outer_ = 1, launches_ = 1;
   Dimensions shape_{};
-  std::array<Dimensions, inline_slots> slots_{};
-  std::vector<Dimensions> more_slots_; // many shards only: the usual call allocates nothing
+  std::array<Dimensions, inline_slots> slots_; // of the first slot_count_; clearing all would cost a small call
+  std::vector<Dimensions> more_slots_;         // many shards only: the usual call allocates nothing
 };
 
 } // namespace bilogp
