@@ -13,24 +13,33 @@ constexpr std::string_view key_schema = "1";
 
 std::string_view logits_type(DType dtype) {
   switch (dtype) {
-  case DType::float16: return "Float16";
-  case DType::bfloat16: return "Bfloat16";
-  default: return "Float32";
+  case DType::float16:
+    return "Float16";
+  case DType::bfloat16:
+    return "Bfloat16";
+  default:
+    return "Float32";
   }
 }
 
-bool belongs_to_cpu(std::string_view name) { return name.starts_with("canon/") || name.starts_with("device/cpu/"); }
+bool belongs_to_cpu(std::string_view name) {
+  return name.starts_with("canon/") || name.starts_with("device/cpu/");
+}
 
 } // namespace
 
-std::string entry_name(const Specialization& spec) { return fmt::format("bilogp_{}", to_string(spec.op)); }
+std::string entry_name(const Specialization& spec) {
+  return fmt::format("bilogp_{}", to_string(spec.op));
+}
 
 CompileRequest compile_request(const Specialization& spec, const Target& target) {
   CompileRequest request;
   const std::string main_file = fmt::format("{}.kernel", to_string(spec.op));
   for (const EmbeddedFile& file : embedded_templates())
-    if (file.name == main_file) request.files.insert(request.files.begin(), {file.name, file.text});
-    else if (belongs_to_cpu(file.name)) request.files.push_back({file.name, file.text});
+    if (file.name == main_file)
+      request.files.insert(request.files.begin(), {file.name, file.text});
+    else if (belongs_to_cpu(file.name))
+      request.files.push_back({file.name, file.text});
   request.defines = {
       "BILOGP_DEVICE_CPU=1",
       fmt::format("BILOGP_LOGITS={}", logits_type(spec.logits_dtype)),
