@@ -14,7 +14,7 @@ SAMPLE := tests/data/smollm2_rollouts_bf16.safetensors
 ASAN_TESTS ?= .
 TSAN_TESTS ?= .
 
-.PHONY: help deps build demo test bench lint format test-asan test-tsan fuzz clean
+.PHONY: help deps build demo test bench lint lint-format format test-asan test-tsan fuzz clean
 
 help:
 	@echo 'make demo       install what is missing, build, score the sample of real logits'
@@ -58,9 +58,12 @@ bench: build
 
 SOURCES = $$(git ls-files '*.cpp' '*.hpp' '*.h' '*.kernel')
 
-lint:
-	@runtime/dependencies.sh build test bench lint
+lint-format:
+	@runtime/dependencies.sh lint
 	clang-format-19 --dry-run -Werror $(SOURCES)
+
+lint: lint-format
+	@runtime/dependencies.sh build test bench lint
 	cmake --preset release -DBILOGP_BUILD_TESTS=ON -DBILOGP_BUILD_BENCH=ON >/dev/null
 	cmake --build --preset release -j $(JOBS) --target bilogp_templates
 	run-clang-tidy-19 -quiet -p $(BUILD) -j $(JOBS) '^$(CURDIR)/(runtime|cache|tests|bench)/'

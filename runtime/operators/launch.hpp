@@ -15,7 +15,7 @@
 namespace bilogp {
 
 // Below this many bytes of logits a call stays on the calling thread: waking another costs more.
-constexpr std::int64_t smallest_parallel_bytes = 256 * 1024;
+constexpr std::int64_t smallest_parallel_bytes = std::int64_t{256} * 1024;
 
 // Bad target ids of one call, gathered from its threads; written to the caller's buffer, or the device's words, at the
 // end.

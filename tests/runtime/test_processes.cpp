@@ -12,7 +12,6 @@
 #include "tests/runtime/support.hpp"
 #include "tests/tools/child_process.hpp"
 
-using bilogp::KernelOrigin;
 using bilogp::Runtime;
 using bilogp::test::ChildResult;
 using runtime_test::Batch;
