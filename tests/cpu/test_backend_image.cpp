@@ -64,7 +64,8 @@ TEST_CASE("an image has the layout that its header gives") {
 }
 
 TEST_CASE("what was encoded is decoded") {
-  const DecodedImage image = decode_image(small_image());
+  const std::string bytes = small_image();
+  const DecodedImage image = decode_image(bytes);
   CHECK(image.machine == own);
   REQUIRE(image.entries.size() == 2);
   CHECK(image.entries[1].name == "second");
