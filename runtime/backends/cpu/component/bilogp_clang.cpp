@@ -43,12 +43,12 @@ void compile(const bilogp_clang_request& request, OwnedResult& result) {
   StopWatch watch;
   Diagnostics diagnostics;
   const auto give_up = [&] { result.error_text = diagnostics.sentence(); };
+  llvm::LLVMContext context; // outlives the compiler, which may hold a module of it
+  diagnostics.attach(context, nullptr);
   const auto compiler = set_up_compiler(request, diagnostics);
   if (compiler == nullptr) return give_up();
   result.set_up_seconds = watch.lap();
 
-  llvm::LLVMContext context;
-  diagnostics.attach(context, nullptr);
   const auto module = compile_source(*compiler, context);
   if (module == nullptr || diagnostics.failed()) return give_up();
   if (compiler->hasSourceManager()) diagnostics.attach(context, &compiler->getSourceManager());

@@ -6,6 +6,7 @@
 #include <cfenv>
 #include <csignal>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <vector>
 
