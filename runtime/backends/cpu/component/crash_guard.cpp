@@ -6,7 +6,6 @@
 #include <cfenv>
 #include <csignal>
 #include <cstring>
-#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -99,32 +98,22 @@ private:
 struct Job {
   const std::function<void()>* work;
   std::string failure;
+  std::vector<char> signal_stack = std::vector<char>(signal_stack_bytes);
 };
 
-// A crash by an overflow of the stack leaves no room on it for the handler. What was there before is put back: a
-// sanitizer sets up every thread and expects to find its own.
-class SignalStack {
-public:
-  SignalStack() {
-    stack_t ours = {};
-    ours.ss_sp = memory_.data();
-    ours.ss_size = memory_.size();
-    sigaltstack(&ours, &before_);
-  }
-  ~SignalStack() { sigaltstack(&before_, nullptr); }
-  SignalStack(const SignalStack&) = delete;
-  SignalStack& operator=(const SignalStack&) = delete;
-
-private:
-  std::vector<char> memory_ = std::vector<char>(signal_stack_bytes);
-  stack_t before_ = {};
-};
+// A crash by an overflow of the stack leaves no room on it for the handler.
+void set_signal_stack(std::vector<char>& memory) {
+  stack_t stack = {};
+  stack.ss_sp = memory.data();
+  stack.ss_size = memory.size();
+  sigaltstack(&stack, nullptr);
+}
 
 // The thread starts with the caller's rounding mode and flush-to-zero bits, which LLVM's constant folding must not see.
 void* run_job(void* argument) {
   Job& job = *static_cast<Job*>(argument);
   std::fesetenv(FE_DFL_ENV);
-  const SignalStack signal_stack;
+  set_signal_stack(job.signal_stack);
   std::string reason;
   fatal_reason = &reason;
   llvm::CrashRecoveryContext recovery;
@@ -167,7 +156,7 @@ int start_thread(pthread_t& thread, Job& job) {
 
 std::string run_guarded(const std::function<void()>& work) {
   const CrashHandlers handlers;
-  Job job{&work, {}};
+  Job job{.work = &work, .failure = {}};
   pthread_t thread = {};
   const int status = start_thread(thread, job);
   if (status != 0) return std::string("cannot start a thread with a stack of 8 MB: ") + std::strerror(status);
