@@ -78,9 +78,12 @@ int map_stored_image(const char* path) {
 } // namespace
 } // namespace backend_test
 
-// A compile that crashed cannot give its memory back.
+// A compile that crashed cannot give its memory back. Without frame pointers only a slow walk finds who took it.
 extern "C" __attribute__((visibility("default"))) const char* __lsan_default_suppressions() {
   return "leak:bilogp_clang_compile\nleak:libLLVM\nleak:libclang-cpp\n";
+}
+extern "C" __attribute__((visibility("default"))) const char* __asan_default_options() {
+  return "fast_unwind_on_malloc=0";
 }
 
 int main(int argc, char** argv) {
