@@ -1,10 +1,14 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "bilogp/error.hpp"
 #include "runtime/backends/cpu/image.hpp"
@@ -75,6 +79,23 @@ int map_stored_image(const char* path) {
   return 0;
 }
 
+// What a process does whose first compiles begin on several threads at once, a little apart: 0 when all succeed.
+int compile_first_on_threads() {
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&failures, t] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(3 * t));
+      try {
+        compile(small_kernel("native"));
+      } catch (const Error&) {
+        ++failures;
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  return failures;
+}
+
 } // namespace
 } // namespace backend_test
 
@@ -91,5 +112,7 @@ int main(int argc, char** argv) {
 #ifdef BILOGP_TEST_COMPONENT
   setenv("BILOGP_CLANG_COMPONENT", BILOGP_TEST_COMPONENT, 0);
 #endif
+  if (argc == 2 && std::string_view(argv[1]) == "--compile-first-on-threads")
+    return backend_test::compile_first_on_threads();
   return doctest::Context(argc, argv).run();
 }

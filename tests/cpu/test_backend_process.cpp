@@ -126,6 +126,11 @@ TEST_CASE("a stored image is mapped and run without LLVM") {
   std::filesystem::remove(path);
 }
 
+// Many processes: what only the first compiles of one can get wrong has one chance in each.
+TEST_CASE("the first compiles of a process may run side by side") {
+  for (int process = 0; process < 20; ++process) CHECK(run_self({"--compile-first-on-threads"}) == 0);
+}
+
 TEST_CASE("signal handlers are as they were after compiles, good, bad and crashed") {
   const auto before = handlers();
   compile(small_kernel("native"));

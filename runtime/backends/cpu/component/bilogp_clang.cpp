@@ -41,6 +41,7 @@ private:
 
 void compile(const bilogp_clang_request& request, OwnedResult& result) {
   StopWatch watch;
+  initialize_targets();
   Diagnostics diagnostics;
   const auto give_up = [&] { result.error_text = diagnostics.sentence(); };
   llvm::LLVMContext context; // outlives the compiler, which may hold a module of it

@@ -17,22 +17,6 @@
 namespace bilogp::clang_component {
 namespace {
 
-void initialize_targets() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    LLVMInitializeX86TargetInfo();
-    LLVMInitializeX86Target();
-    LLVMInitializeX86TargetMC();
-    LLVMInitializeX86AsmParser(); // for inline assembly
-    LLVMInitializeX86AsmPrinter();
-    LLVMInitializeAArch64TargetInfo();
-    LLVMInitializeAArch64Target();
-    LLVMInitializeAArch64TargetMC();
-    LLVMInitializeAArch64AsmParser();
-    LLVMInitializeAArch64AsmPrinter();
-  });
-}
-
 llvm::CodeGenOptLevel code_generation_level(unsigned level) {
   switch (level) {
   case 0:
@@ -61,8 +45,23 @@ llvm::OptimizationLevel pass_level(unsigned level) {
 
 } // namespace
 
+void initialize_targets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmParser(); // for inline assembly
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmParser();
+    LLVMInitializeAArch64AsmPrinter();
+  });
+}
+
 std::unique_ptr<llvm::TargetMachine> target_machine(const clang::CompilerInstance& compiler, Diagnostics& diagnostics) {
-  initialize_targets();
   const clang::TargetOptions& target = compiler.getTarget().getTargetOpts();
   const llvm::Triple triple(target.Triple);
   std::string why;

@@ -14,6 +14,10 @@ namespace bilogp::clang_component {
 
 using ObjectBytes = llvm::SmallVector<char, 0>;
 
+// Registers LLVM's targets, once per process. Must come before any front end runs: clang's looks targets up too, and
+// one that another thread is still registering has null functions.
+void initialize_targets();
+
 // For the compiler's target and optimization level; null, with the reason in `diagnostics`, for an unknown target.
 std::unique_ptr<llvm::TargetMachine> target_machine(const clang::CompilerInstance& compiler, Diagnostics& diagnostics);
 
