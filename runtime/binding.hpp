@@ -1,6 +1,8 @@
 // Binding: from a Runtime and a specialization to a kernel that can be launched.
 #pragma once
 
+#include <cstdint>
+
 #include "bilogp/runtime.hpp"
 #include "runtime/backends/cpu/kernels.hpp"
 #include "runtime/backends/cpu/targets.hpp"
@@ -33,6 +35,17 @@ private:
 };
 
 } // namespace v1
+
+// Joins error words (count, lowest bad row, its id) whose rows lie `row_offset` behind those of `into`.
+inline void merge_target_errors(std::int64_t* into, const std::int64_t* words, std::int64_t row_offset = 0) noexcept {
+  if (words[0] == 0) return;
+  const std::int64_t row = words[1] + row_offset;
+  if (into[0] == 0 || row < into[1]) {
+    into[1] = row;
+    into[2] = words[2];
+  }
+  into[0] += words[0];
+}
 
 // Target ids flagged with validation off and no buffer of the caller's: one set of words per device.
 void record_target_errors(const Device& device, const std::int64_t words[4]) noexcept;

@@ -41,7 +41,7 @@ constexpr int automatic_target = -1;
 
 struct ErrorWords {
   std::mutex mutex;
-  TargetErrors errors;
+  std::int64_t words[4] = {};
 };
 
 ErrorWords& error_words() {
@@ -54,11 +54,7 @@ ErrorWords& error_words() {
 void record_target_errors(const Device&, const std::int64_t words[4]) noexcept {
   ErrorWords& all = error_words();
   const std::scoped_lock lock(all.mutex);
-  if (all.errors.count == 0 || words[1] < all.errors.first_row) {
-    all.errors.first_row = words[1];
-    all.errors.first_id = words[2];
-  }
-  all.errors.count += words[0];
+  merge_target_errors(all.words, words);
 }
 
 inline namespace v1 {
@@ -171,7 +167,8 @@ TargetErrors Runtime::take_errors(Device device) {
     throw Error(ErrorKind::unsupported, "errors of a GPU were asked for; this version has the cpu back end only");
   ErrorWords& words = error_words();
   const std::scoped_lock lock(words.mutex);
-  return std::exchange(words.errors, TargetErrors{});
+  if (words.words[0] == 0) return {};
+  return {std::exchange(words.words[0], 0), words.words[1], words.words[2]};
 }
 
 std::vector<KernelInfo> Runtime::loaded_kernels() {

@@ -54,6 +54,12 @@ void numbers(std::string_view name, const TensorView& tensor) {
            name, shape_text(tensor.shape, tensor.rank));
 }
 
+void not_null(std::string_view name, const TensorView& tensor) {
+  if (tensor.data == nullptr && tensor.elements() > 0)
+    refuse(ErrorKind::invalid_argument, "{} is a null pointer with the shape {}; expected memory for its {} elements",
+           name, shape_text(tensor.shape, tensor.rank), tensor.elements());
+}
+
 struct Extent { // bytes that a tensor touches, relative to its pointer
   std::uintptr_t begin, end;
 };
@@ -105,7 +111,7 @@ void logits(std::string_view name, const TensorView& tensor) {
     refuse(ErrorKind::invalid_argument, "{} has a vocabulary of {} columns; expected 1 to {}", name, columns,
            largest_vocab);
   last_stride_one(name, tensor);
-  memory(name, tensor);
+  not_null(name, tensor);
 }
 
 void dtype(std::string_view name, const TensorView& tensor, DType expected) {
@@ -130,9 +136,14 @@ void shape(std::string_view name, const TensorView& tensor, const TensorView& li
 
 void memory(std::string_view name, const TensorView& tensor) {
   numbers(name, tensor);
-  if (tensor.data == nullptr && tensor.elements() > 0)
-    refuse(ErrorKind::invalid_argument, "{} is a null pointer with the shape {}; expected memory for its {} elements",
-           name, shape_text(tensor.shape, tensor.rank), tensor.elements());
+  not_null(name, tensor);
+}
+
+void row_input(std::string_view name, const TensorView& tensor, const TensorView& like, int leading_rank,
+               std::int64_t tail) {
+  shape(name, tensor, like, leading_rank, tail);
+  memory(name, tensor);
+  same_device(name, tensor, like);
 }
 
 void distinct_elements(std::string_view name, const TensorView& tensor) {

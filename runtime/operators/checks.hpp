@@ -22,6 +22,9 @@ void shape(std::string_view name, const TensorView& tensor, const TensorView& li
 
 // Rank, extents and strides are sane, and a null pointer is only for tensors without elements.
 void memory(std::string_view name, const TensorView& tensor);
+// An input with the rows of `like`: its shape, memory and device.
+void row_input(std::string_view name, const TensorView& tensor, const TensorView& like, int leading_rank,
+               std::int64_t tail = -1);
 // Every element of an output has its own place: no stride of 0 where the extent is more than 1.
 void distinct_elements(std::string_view name, const TensorView& tensor);
 void last_stride_one(std::string_view name, const TensorView& tensor);

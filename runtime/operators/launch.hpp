@@ -14,7 +14,7 @@
 
 namespace bilogp {
 
-// Below this many bytes of logits a call stays on the calling thread: waking another costs more.
+// Below this many bytes of logits a call stays on the calling thread: waking another costs more (an estimate).
 constexpr std::int64_t smallest_parallel_bytes = std::int64_t{256} * 1024;
 
 // Bad target ids of one call, gathered from its threads; written to the caller's buffer, or the device's words, at the
@@ -22,23 +22,14 @@ constexpr std::int64_t smallest_parallel_bytes = std::int64_t{256} * 1024;
 class CallErrors {
 public:
   void add(const std::int64_t words[4], std::int64_t row_offset) {
-    if (words[0] == 0) return;
+    if (words[0] == 0) return; // the usual call takes no lock
     const std::scoped_lock lock(mutex_);
-    const std::int64_t row = words[1] + row_offset;
-    if (total_[0] == 0 || row < total_[1]) {
-      total_[1] = row;
-      total_[2] = words[2];
-    }
-    total_[0] += words[0];
+    merge_target_errors(total_, words, row_offset);
   }
   void publish(const LogpOptions& options, const Device& device) const noexcept {
     if (total_[0] == 0) return;
     if (options.error_buffer == nullptr) return record_target_errors(device, total_);
-    if (options.error_buffer[0] == 0 || total_[1] < options.error_buffer[1]) {
-      options.error_buffer[1] = total_[1];
-      options.error_buffer[2] = total_[2];
-    }
-    options.error_buffer[0] += total_[0];
+    merge_target_errors(options.error_buffer, total_);
   }
 
 private:
@@ -67,23 +58,26 @@ void launch_rows(cpu::KernelFunction kernel, const Arguments& arguments, std::in
   cpu::for_ranges(rows, grain, small ? 1 : threads, piece);
 }
 
-// The fields that all operators' arguments share.
-inline kernel::RowOptions row_options(const LogpOptions& options, const RowSpace& space, float temperature,
-                                      std::int64_t vocab_size, int temperature_slot) {
-  kernel::RowOptions row{};
-  row.inner_rows = space.inner_rows();
-  row.vocab_size = vocab_size;
-  row.ignore_index = options.ignore_index;
-  row.temperature = temperature;
-  if (temperature_slot >= 0) row.temperature_strides = space.strides(temperature_slot);
-  return row;
-}
-
 template<class Element> Element* moved(const TensorView& tensor, std::int64_t elements) {
   return tensor.data == nullptr ? nullptr : static_cast<Element*>(tensor.data) + elements;
 }
 inline char* moved_bytes(const TensorView& tensor, std::int64_t elements) {
   return tensor.data == nullptr ? nullptr : static_cast<char*>(tensor.data) + elements * size_of(tensor.dtype);
+}
+
+// The fields that all operators' arguments share, for one launch of the call.
+inline kernel::RowOptions row_options(const LogpOptions& options, const RowSpace& space, float temperature,
+                                      std::int64_t vocab_size, int temperature_slot, std::int64_t launch) {
+  kernel::RowOptions row{};
+  row.inner_rows = space.inner_rows();
+  row.vocab_size = vocab_size;
+  row.ignore_index = options.ignore_index;
+  row.temperature = temperature;
+  if (temperature_slot >= 0) {
+    row.temperature_rows = moved<const float>(options.temperature_per_row, space.offset(temperature_slot, launch));
+    row.temperature_strides = space.strides(temperature_slot);
+  }
+  return row;
 }
 
 } // namespace bilogp

@@ -1,6 +1,4 @@
 // logp: check arguments, choose the specialization, plan the launch.
-#include <vector>
-
 #include "runtime/operators/checks.hpp"
 #include "runtime/operators/launch.hpp"
 #include "runtime/operators/split_rows.hpp"
@@ -31,9 +29,7 @@ Checked check_arguments(const LogpArgs& args) {
   const bool many = args.target_ids.rank == leading + 1;
   checked.ids_per_row = many ? args.target_ids.shape[leading] : 1;
   const std::int64_t tail = many ? checked.ids_per_row : -1;
-  check::shape("target_ids", args.target_ids, args.logits, leading, tail);
-  check::memory("target_ids", args.target_ids);
-  check::same_device("target_ids", args.target_ids, args.logits);
+  check::row_input("target_ids", args.target_ids, args.logits, leading, tail);
   check::dtype("logp", args.logp, DType::float32);
   check::shape("logp", args.logp, args.logits, leading, tail);
   check_output("logp", args.logp, args);
@@ -62,10 +58,7 @@ struct Slots {
 kernel::LogpForwardArguments kernel_arguments(const LogpArgs& args, const Checked& checked, const RowSpace& space,
                                               const Slots& slots, std::int64_t launch) {
   kernel::LogpForwardArguments a{};
-  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature);
-  if (slots.temperature >= 0)
-    a.options.temperature_rows =
-        moved<const float>(args.options.temperature_per_row, space.offset(slots.temperature, launch));
+  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
   a.logits = moved_bytes(args.logits, space.offset(slots.logits, launch));
   a.logits_strides = space.strides(slots.logits);
   a.target_ids = moved_bytes(args.target_ids, space.offset(slots.ids, launch));

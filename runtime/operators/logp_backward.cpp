@@ -47,18 +47,14 @@ Checked check_arguments(const LogpBackwardArgs& args) {
                 fmt::format("target_ids has {} ids per row; the backward pass is defined for one: sum the gradients of "
                             "one call per id",
                             args.target_ids.shape[leading]));
-  check::shape("target_ids", args.target_ids, args.logits, leading);
-  check::memory("target_ids", args.target_ids);
-  check::same_device("target_ids", args.target_ids, args.logits);
+  check::row_input("target_ids", args.target_ids, args.logits, leading);
   check::dtype("row_state", args.row_state, DType::int32);
   check::shape("row_state", args.row_state, args.logits, leading, 2);
   check::last_stride_one("row_state", args.row_state);
   check::memory("row_state", args.row_state);
   check::same_device("row_state", args.row_state, args.logits);
   check::dtype("grad_logp", args.grad_logp, DType::float32);
-  check::shape("grad_logp", args.grad_logp, args.logits, leading);
-  check::memory("grad_logp", args.grad_logp);
-  check::same_device("grad_logp", args.grad_logp, args.logits);
+  check::row_input("grad_logp", args.grad_logp, args.logits, leading);
   check_gradient(args, leading);
   const std::int64_t full = args.full_vocab == -1 ? checked.columns : args.full_vocab;
   if (full < 1 || full > largest_vocab)
@@ -83,10 +79,7 @@ struct Slots {
 kernel::LogpBackwardArguments kernel_arguments(const LogpBackwardArgs& args, const Checked& checked,
                                                const RowSpace& space, const Slots& slots, std::int64_t launch) {
   kernel::LogpBackwardArguments a{};
-  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature);
-  if (slots.temperature >= 0)
-    a.options.temperature_rows =
-        moved<const float>(args.options.temperature_per_row, space.offset(slots.temperature, launch));
+  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
   a.logits = moved_bytes(args.logits, space.offset(slots.logits, launch));
   a.logits_strides = space.strides(slots.logits);
   a.grad_logits = moved_bytes(args.grad_logits, space.offset(slots.grad, launch));

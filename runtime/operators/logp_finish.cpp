@@ -69,9 +69,7 @@ void Runtime::logp_finish(const LogpFinishArgs& args) {
   if (leading < 1) throw Error(ErrorKind::invalid_argument, "target_ids has no dimension; expected [...]");
   const std::vector<ShardNodes> shards = ordered_shards(args, leading);
   check::dtype("target_logit", args.target_logit, DType::float32);
-  check::shape("target_logit", args.target_logit, args.target_ids, leading);
-  check::memory("target_logit", args.target_logit);
-  check::same_device("target_logit", args.target_logit, args.target_ids);
+  check::row_input("target_logit", args.target_logit, args.target_ids, leading);
   check_output("logp", args.logp, args, leading, DType::float32, -1);
   if (args.lse.present()) check_output("lse", args.lse, args, leading, DType::float32, -1);
   if (args.row_state.present()) {
@@ -107,9 +105,7 @@ void Runtime::logp_finish(const LogpFinishArgs& args) {
                             space.strides(node_slots[s]), shards[s].nodes.strides[leading], shards[s].shard_begin,
                             shards[s].shard_end};
     kernel::LogpFinishArguments a{};
-    a.options = row_options(args.options, space, temperature, vocab_size, temperature_slot);
-    if (temperature_slot >= 0)
-      a.options.temperature_rows = moved<const float>(temperatures, space.offset(temperature_slot, launch));
+    a.options = row_options(args.options, space, temperature, vocab_size, temperature_slot, launch);
     a.shards = shard_arguments.data();
     a.shard_count = static_cast<std::int64_t>(shards.size());
     a.full_vocab = args.full_vocab;

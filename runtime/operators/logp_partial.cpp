@@ -25,9 +25,7 @@ Checked check_arguments(const LogpPartialArgs& args) {
                             args.logits.shape[leading], args.shard_begin, args.shard_end,
                             args.shard_end - args.shard_begin));
   check::id_dtype("target_ids", args.target_ids);
-  check::shape("target_ids", args.target_ids, args.logits, leading);
-  check::memory("target_ids", args.target_ids);
-  check::same_device("target_ids", args.target_ids, args.logits);
+  check::row_input("target_ids", args.target_ids, args.logits, leading);
 
   const TensorView& nodes = args.nodes;
   check::dtype("nodes", nodes, DType::int32);
@@ -78,9 +76,7 @@ void Runtime::logp_partial(const LogpPartialArgs& args) {
   CallErrors errors; // bad ids are counted once, by logp_finish
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
     kernel::LogpPartialArguments a{};
-    a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, temperature);
-    if (temperature >= 0)
-      a.options.temperature_rows = moved<const float>(temperatures, space.offset(temperature, launch));
+    a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, temperature, launch);
     a.logits = moved_bytes(args.logits, space.offset(logits, launch));
     a.logits_strides = space.strides(logits);
     a.target_ids = moved_bytes(args.target_ids, space.offset(ids, launch));

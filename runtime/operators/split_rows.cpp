@@ -69,11 +69,15 @@ void logp_by_column_blocks(Runtime& runtime, const Specialization& forward,
   scratch.nodes.resize(slots * most_nodes * 2);
   scratch.target_logits.resize(slots);
   scratch.shards.resize(static_cast<std::size_t>(blocks));
+  // The scratch has one stride of rows, whatever the strides of the logits are.
+  const kernel::i64 inner_rows = arguments.options.inner_rows;
+  const kernel::RowStrides node_strides = {inner_rows * most_nodes * 2, most_nodes * 2};
+  const kernel::RowStrides logit_strides = {inner_rows, 1};
   for (std::int64_t b = 0; b < blocks; ++b) {
     const std::int64_t begin = units * b / blocks * block_columns;
     const std::int64_t end = b + 1 == blocks ? vocab : units * (b + 1) / blocks * block_columns;
     scratch.shards[static_cast<std::size_t>(b)] = {
-        scratch.nodes.data() + static_cast<std::size_t>(b * rows) * most_nodes * 2, {0, most_nodes * 2}, 2, begin, end};
+        scratch.nodes.data() + static_cast<std::size_t>(b * rows) * most_nodes * 2, node_strides, 2, begin, end};
   }
 
   const auto block = [&](std::int64_t first, std::int64_t last) {
@@ -84,29 +88,24 @@ void logp_by_column_blocks(Runtime& runtime, const Specialization& forward,
       p.shard_begin = shard.shard_begin;
       p.shard_end = shard.shard_end;
       p.nodes = const_cast<kernel::i32*>(shard.nodes);
-      p.node_strides = {0, most_nodes * 2};
+      p.node_strides = node_strides;
       p.node_stride_k = 2;
       p.target_logit = scratch.target_logits.data() + (i / rows) * rows;
-      p.target_logit_strides = {0, 1};
-      const std::int64_t row = i % rows;
-      // The scratch has one stride of rows, whatever the strides of the logits are.
-      p.node_strides.outer = p.options.inner_rows * p.node_strides.inner;
-      p.target_logit_strides.outer = p.options.inner_rows;
-      partial(&p, row, row + 1);
+      p.target_logit_strides = logit_strides;
+      partial(&p, i % rows, i % rows + 1);
     }
   };
   cpu::for_ranges(blocks * rows, 1, threads, block);
 
-  for (std::int64_t row = 0; row < rows; ++row) // the target is in one block, or in none: the others hold -inf or NaN
+  // The target is in one block, or in none: all others hold -inf. A NaN may get lost, but then the row is poisoned.
+  for (std::int64_t row = 0; row < rows; ++row)
     for (std::int64_t b = 1; b < blocks; ++b) {
       float& best = scratch.target_logits[static_cast<std::size_t>(row)];
       const float other = scratch.target_logits[static_cast<std::size_t>(b * rows + row)];
       if (!(other <= best)) best = other;
     }
   kernel::LogpFinishArguments f = finish_arguments(arguments, scratch);
-  for (kernel::ShardNodesArgument& shard : scratch.shards)
-    shard.node_strides.outer = f.options.inner_rows * most_nodes * 2;
-  f.target_logit_strides = {f.options.inner_rows, 1};
+  f.target_logit_strides = logit_strides;
   std::int64_t words[4] = {};
   f.options.errors = reinterpret_cast<kernel::i64*>(words);
   finish(&f, 0, rows);

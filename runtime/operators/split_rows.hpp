@@ -8,7 +8,7 @@
 
 namespace bilogp {
 
-// Whether so few, so long rows gain from being cut. Measured with bench/cpu.
+// Whether so few, so long rows gain from being cut. The threshold is an estimate, not tuned by a benchmark.
 constexpr bool worth_splitting(std::int64_t rows, std::int64_t bytes_per_row, int threads, std::int64_t ids_per_row) {
   constexpr std::int64_t smallest_split_row = std::int64_t{128} * 1024; // bytes
   return threads > 1 && rows < threads && bytes_per_row >= smallest_split_row && ids_per_row == 1;

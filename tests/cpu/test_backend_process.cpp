@@ -120,7 +120,7 @@ int run_self(const std::vector<std::string>& arguments) {
 } // namespace
 
 TEST_CASE("a stored image is mapped and run without LLVM") {
-  const std::string path = "/tmp/bilogp-image-" + std::to_string(getpid());
+  const std::string path = std::filesystem::temp_directory_path() / ("bilogp-image-" + std::to_string(getpid()));
   std::ofstream(path, std::ios::binary) << compile(small_kernel("native")).image;
   CHECK(run_self({"--map-stored-image", path}) == 0);
   std::filesystem::remove(path);

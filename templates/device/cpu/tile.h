@@ -18,8 +18,6 @@ namespace canon {
 constexpr int block_groups = 16, tile_blocks = 16;
 constexpr i32 plain_reference = 6;
 constexpr float plain_exponent_limit = 115.0f;
-// Bytes that the next use is fetched ahead; measured with bench/cpu.
-constexpr i64 prefetch_bytes = 4096;
 
 template<class S> struct TileShape {
   static constexpr int block_columns = block_groups * S::group_columns;
@@ -109,7 +107,7 @@ template<TileMode Mode, class S> CANON_FN float tile_tree(const typename S::Stor
     FloatLanes groups[block_groups];
 #pragma clang loop unroll_count(4)
     for (int g = 0; g < block_groups; ++g) {
-      prefetch(q + g * S::group_columns, prefetch_bytes);
+      prefetch(q + g * S::group_columns);
       groups[g] = tile_group<Mode>(q + g * S::group_columns, pass);
     }
     blocks[b] = tree_of<4>(groups);
@@ -126,12 +124,12 @@ template<class V> CANON_FN auto largest_lane(V v) {
 }
 
 struct TileRange {
-  float maximum, minimum, minimum_finite; // of the columns; minimum may be -inf
+  float maximum, minimum_finite; // of the columns; -inf and +inf where there is none
   bool poisoned;
 };
 
 template<class S> CANON_FN TileRange scan_tile(const typename S::Stored* p, int columns) {
-  FloatLanes high = splat<FloatLanes>(negative_infinity), low = -high, low_finite = -high;
+  FloatLanes high = splat<FloatLanes>(negative_infinity), low_finite = -high;
   IntLanes unordered = {};
   for (int i = 0; i < columns; i += S::group_columns) {
     typename S::Stored copy[S::group_columns];
@@ -144,7 +142,6 @@ template<class S> CANON_FN TileRange scan_tile(const typename S::Stored* p, int 
     S::read(q, x);
     for (int v = 0; v < S::group_vectors; ++v) {
       high = x[v] > high ? x[v] : high;
-      low = x[v] < low ? x[v] : low;
       const FloatLanes finite = x[v] == splat<FloatLanes>(negative_infinity) ? low_finite : x[v];
       low_finite = finite < low_finite ? finite : low_finite;
       unordered |= x[v] != x[v];
@@ -152,7 +149,6 @@ template<class S> CANON_FN TileRange scan_tile(const typename S::Stored* p, int 
   }
   TileRange range;
   range.maximum = __builtin_reduce_max(high);
-  range.minimum = __builtin_reduce_min(low);
   range.minimum_finite = __builtin_reduce_min(low_finite);
   range.poisoned = __builtin_reduce_or(unordered) != 0 || range.maximum == -negative_infinity;
   return range;
