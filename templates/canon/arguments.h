@@ -63,6 +63,29 @@ struct LogpBackwardArguments {
   i64 column_begin, column_end;
 };
 
+// Forward and gradient in one pass over the row. One id per row; the fields are named as in the forward.
+struct LogpGradientArguments {
+  RowOptions options;
+  const void* logits;
+  RowStrides logits_strides;
+  void* grad_logits; // the logits themselves, or memory of its own
+  RowStrides grad_strides;
+  const void* target_ids;
+  RowStrides id_strides;
+  i64 id_stride_k; // 0
+  i64 ids_per_row; // 1
+  const float* grad_logp;
+  RowStrides grad_logp_strides;
+  float* logp;
+  RowStrides logp_strides;
+  i64 logp_stride_k; // 0
+  float* lse; // or null
+  RowStrides lse_strides;
+  i32* row_state; // two words per row, or null
+  RowStrides row_state_strides;
+  i64 columns; // stored columns of a row; those from vocab_size on get a gradient of +0.0 (NaN in a poisoned row)
+};
+
 struct LogpPartialArguments {
   RowOptions options;
   const void* logits; // points at column shard_begin
