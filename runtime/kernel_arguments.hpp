@@ -3,4 +3,5 @@
 
 namespace bilogp::kernel {
 #include "templates/canon/arguments.h"
+#include "templates/device/gpu/plan.h"
 } // namespace bilogp::kernel
