@@ -1,5 +1,6 @@
 #include "bilogp/runtime.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include "runtime/backends/cpu/threads.hpp"
 #include "runtime/binding.hpp"
 #include "runtime/kernel_provider.hpp"
+#include "runtime/operators/split_rows.hpp"
 
 namespace bilogp {
 namespace {
@@ -30,13 +32,21 @@ Registry& registry() {
 constexpr int automatic_target = -1;
 
 [[noreturn]] void unknown_runtime(std::string_view name) {
-  std::string known = "auto, cpu";
-  for (const std::string& level : cpu::known_levels()) known += ", cpu:" + level;
+  std::string known = "auto";
+  for (const std::string& target : Runtime::known_targets()) known += ", " + target;
   const bool is_gpu = name.starts_with("cuda") || name.starts_with("hip");
   throw Error(is_gpu ? ErrorKind::unsupported : ErrorKind::invalid_argument,
               fmt::format("the target \"{}\" is {}; expected one of {}", name,
                           is_gpu ? "not in this version of bilogp, which has the cpu back end only" : "unknown",
                           known));
+}
+
+// What a forward of few rows calls besides its own kernel, each once in the list.
+void append_kernels_of_few_rows(const Specialization& forward, std::vector<Specialization>& list) {
+  if (forward.op != Operator::logp_forward || forward.vocab_size * size_of(forward.logits_dtype) < smallest_split_row)
+    return;
+  for (const Specialization& spec : {partial_of(forward), finish_of(forward)})
+    if (std::ranges::find(list, spec, normalised) == list.end()) list.push_back(spec);
 }
 
 struct ErrorWords {
@@ -144,12 +154,20 @@ const LoadedKernel& Binding::load(const Runtime& runtime, const Specialization& 
                                                 [&] { return provide_cpu_kernel(spec, *target, runtime.runnable()); });
 }
 
-WarmupReport Runtime::warmup(std::span<const Specialization> specializations) {
+std::vector<std::string> Runtime::known_targets() {
+  std::vector<std::string> names = {"cpu"};
+  for (const std::string& level : cpu::known_levels()) names.push_back("cpu:" + level);
+  return names;
+}
+
+WarmupReport Runtime::warmup(std::span<const Specialization> asked) {
   const Runtime& runtime = Binding::is_automatic(*this) ? get("cpu") : *this;
-  for (const Specialization& spec : specializations) {
+  std::vector<Specialization> specializations(asked.begin(), asked.end());
+  for (const Specialization& spec : asked) {
     check_specialization(spec);
     if (spec.numerics != Numerics::portable)
       throw Error(ErrorKind::unsupported, "native numerics were asked for on a CPU; expected portable");
+    append_kernels_of_few_rows(spec, specializations);
   }
   WarmupReport report;
   for (const Specialization& spec : specializations) {

@@ -1,7 +1,8 @@
 // What a call costs beside its kernel: the table of loaded kernels, the checks of arguments, the launch.
 //
-// "kernel" calls the compiled kernel with the arguments that "call" builds for it: the difference is the overhead of
-// the runtime. One row of 64 columns on the calling thread.
+// "kernel" calls the compiled kernel with the arguments that "call" builds for it: "overhead" is the difference, which
+// is what the runtime costs. One row of 64 columns on the calling thread.
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -30,38 +31,69 @@ struct SmallCall {
                         nullptr};
 };
 
-void call(benchmark::State& state) {
-  auto& runtime = bilogp::Runtime::get("cpu");
-  SmallCall small;
-  small.args.options.threads = 1;
-  for (auto _ : state) {
+// The call, warmed up: its kernel is loaded.
+struct Call {
+  Call() {
+    small.args.options.threads = 1;
+    (*this)();
+  }
+  void operator()() {
     runtime.logp(small.args);
     benchmark::DoNotOptimize(small.logp[0]);
   }
-}
-BENCHMARK(call);
-
-void kernel(benchmark::State& state) {
-  const bilogp::Specialization spec{bilogp::Operator::logp_forward, DType::float32, DType::int64};
-  const auto request = bilogp::cpu::compile_request(spec, bilogp::cpu::resolve_target("native"));
-  const bilogp::cpu::MappedImage image(bilogp::cpu::compile(request).image);
-  const auto function = reinterpret_cast<bilogp::cpu::KernelFunction>(image.entry(bilogp::cpu::entry_name(spec)));
+  bilogp::Runtime& runtime = bilogp::Runtime::get("cpu");
   SmallCall small;
-  bilogp::kernel::LogpForwardArguments arguments{};
-  arguments.options.inner_rows = 1;
-  arguments.options.vocab_size = 64;
-  arguments.options.ignore_index = -100;
-  arguments.options.temperature = 1;
-  arguments.logits = small.logits.data();
-  arguments.target_ids = small.ids.data();
-  arguments.ids_per_row = 1;
-  arguments.logp = small.logp.data();
-  for (auto _ : state) {
+};
+
+// The same kernel, called with the arguments that the call builds.
+struct Kernel {
+  Kernel()
+      : image(bilogp::cpu::compile(bilogp::cpu::compile_request(spec, bilogp::cpu::resolve_target("native"))).image),
+        function(reinterpret_cast<bilogp::cpu::KernelFunction>(image.entry(bilogp::cpu::entry_name(spec)))) {
+    arguments.options.inner_rows = 1;
+    arguments.options.vocab_size = 64;
+    arguments.options.ignore_index = -100;
+    arguments.options.temperature = 1;
+    arguments.logits = small.logits.data();
+    arguments.target_ids = small.ids.data();
+    arguments.ids_per_row = 1;
+    arguments.logp = small.logp.data();
+  }
+  void operator()() {
     function(&arguments, 0, 1);
     benchmark::DoNotOptimize(small.logp[0]);
   }
+  const bilogp::Specialization spec{bilogp::Operator::logp_forward, DType::float32, DType::int64};
+  SmallCall small;
+  bilogp::cpu::MappedImage image;
+  bilogp::cpu::KernelFunction function;
+  bilogp::kernel::LogpForwardArguments arguments{};
+};
+
+template<class Operation> void each(benchmark::State& state) {
+  Operation operation;
+  for (auto _ : state) operation();
 }
-BENCHMARK(kernel);
+BENCHMARK(each<Call>)->Name("call");
+BENCHMARK(each<Kernel>)->Name("kernel");
+
+template<class Operation> double seconds_of(Operation& operation, int times) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < times; ++i) operation();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The two in turn, a thousand at a time, so that a machine's mood hits both; the median of all differences counts.
+void overhead(benchmark::State& state) {
+  constexpr int times = 1000;
+  Call call;
+  Kernel kernel;
+  for (auto _ : state) {
+    const double difference = seconds_of(call, times) - seconds_of(kernel, times);
+    state.SetIterationTime(difference > 0 ? difference / times : 0);
+  }
+}
+BENCHMARK(overhead)->UseManualTime()->Iterations(1)->Repetitions(301)->ReportAggregatesOnly(true);
 
 void runtime_get(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(&bilogp::Runtime::get("cpu"));

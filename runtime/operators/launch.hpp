@@ -43,19 +43,22 @@ inline int threads_of(const LogpOptions& options) {
 
 // Runs rows [0, rows) of one launch, in pieces of a size that keeps the pieces worth a thread.
 template<class Arguments>
-void launch_rows(cpu::KernelFunction kernel, const Arguments& arguments, std::int64_t rows, std::int64_t bytes_per_row,
+void launch_rows(cpu::KernelFunction kernel, Arguments& arguments, std::int64_t rows, std::int64_t bytes_per_row,
                  int threads, std::int64_t row_offset, CallErrors& errors) {
-  const auto piece = [&](std::int64_t begin, std::int64_t end) {
+  const auto run = [&](Arguments& own, std::int64_t begin, std::int64_t end) {
     std::int64_t words[4] = {};
-    Arguments own = arguments;
     own.options.errors = reinterpret_cast<kernel::i64*>(words);
     kernel(&own, begin, end);
     errors.add(words, row_offset);
   };
-  const bool small = rows * bytes_per_row < smallest_parallel_bytes;
+  // A small call takes no copy of what was just written: reading it back at once would cost more than writing it.
+  if (threads <= 1 || rows * bytes_per_row < smallest_parallel_bytes) return run(arguments, 0, rows);
   const std::int64_t grain =
       std::max<std::int64_t>(1, smallest_parallel_bytes / std::max<std::int64_t>(1, bytes_per_row));
-  cpu::for_ranges(rows, grain, small ? 1 : threads, piece);
+  cpu::for_ranges(rows, grain, threads, [&](std::int64_t begin, std::int64_t end) {
+    Arguments own = arguments;
+    run(own, begin, end);
+  });
 }
 
 template<class Element> Element* moved(const TensorView& tensor, std::int64_t elements) {

@@ -98,7 +98,7 @@ void Runtime::logp(const LogpArgs& args) {
   const std::int64_t bytes_per_row = checked.vocab_size * size_of(args.logits.dtype);
   CallErrors errors;
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
-    const kernel::LogpForwardArguments arguments = kernel_arguments(args, checked, space, slots, launch);
+    kernel::LogpForwardArguments arguments = kernel_arguments(args, checked, space, slots, launch);
     const std::int64_t rows = space.rows_per_launch();
     if (worth_splitting(rows, bytes_per_row, threads, checked.ids_per_row))
       logp_by_column_blocks(runtime, spec, arguments, rows, threads, launch * rows, errors);

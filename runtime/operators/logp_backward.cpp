@@ -135,7 +135,7 @@ void Runtime::logp_backward(const LogpBackwardArgs& args) {
   const std::int64_t bytes_per_row = 2 * checked.columns * size_of(args.logits.dtype);
   CallErrors errors;
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
-    const kernel::LogpBackwardArguments arguments = kernel_arguments(args, checked, space, slots, launch);
+    kernel::LogpBackwardArguments arguments = kernel_arguments(args, checked, space, slots, launch);
     const std::int64_t rows = space.rows_per_launch();
     if (threads > 1 && rows < threads && bytes_per_row >= smallest_parallel_bytes)
       launch_column_blocks(function, arguments, rows, threads, launch * rows, errors);

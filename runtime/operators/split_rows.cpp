@@ -57,10 +57,8 @@ kernel::LogpFinishArguments finish_arguments(const kernel::LogpForwardArguments&
 void logp_by_column_blocks(Runtime& runtime, const Specialization& forward,
                            const kernel::LogpForwardArguments& arguments, std::int64_t rows, int threads,
                            std::int64_t row_offset, CallErrors& errors) {
-  const cpu::KernelFunction partial = Binding::cpu_function(
-      runtime, {Operator::logp_partial, forward.logits_dtype, forward.id_dtype, 0, forward.numerics, 0});
-  const cpu::KernelFunction finish = Binding::cpu_function(
-      runtime, {Operator::logp_finish, forward.logits_dtype, forward.id_dtype, 0, forward.numerics, 0});
+  const cpu::KernelFunction partial = Binding::cpu_function(runtime, partial_of(forward));
+  const cpu::KernelFunction finish = Binding::cpu_function(runtime, finish_of(forward));
   const std::int64_t vocab = arguments.options.vocab_size;
   const std::int64_t units = (vocab + block_columns - 1) / block_columns;
   const std::int64_t blocks = std::min<std::int64_t>(units, 2 * threads);

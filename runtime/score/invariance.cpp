@@ -36,7 +36,7 @@ SampleRows take_sample(const RowSet& rows) {
 // The instruction-set levels that this machine runs, besides the one in use.
 std::vector<Runtime*> other_levels(const Runtime& in_use) {
   std::vector<Runtime*> levels;
-  for (const char* const name : {"cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64", "cpu"}) {
+  for (const std::string& name : Runtime::known_targets()) {
     Runtime& level = Runtime::get(name);
     const bool listed =
         std::any_of(levels.begin(), levels.end(), [&](auto* other) { return other->target() == level.target(); });

@@ -124,8 +124,10 @@ TEST_CASE("random damage never does more than fail") {
   int refused = 0;
   for (int round = 0; round < 20000; ++round) {
     std::string bytes = good;
-    for (int flips = 1 + static_cast<int>(random() % 8); flips > 0; --flips)
-      bytes[random() % bytes.size()] ^= static_cast<char>(1U << (random() % 8));
+    for (int flips = 1 + static_cast<int>(random() % 8); flips > 0; --flips) {
+      char& byte = bytes[random() % bytes.size()];
+      byte = static_cast<char>(byte ^ static_cast<char>(1U << (random() % 8)));
+    }
     if (random() % 4 == 0) bytes.resize(random() % (2 * bytes.size()));
     refused += decodes(bytes) ? 0 : 1;
   }

@@ -1,5 +1,8 @@
 // Targets, versions, descriptions, the log callback.
+#include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -45,6 +48,33 @@ TEST_CASE("targets: one that this machine lacks warms up but does not launch") {
   Batch batch(3, 10);
   CHECK_REFUSED(batch, unsupported, other.logp(batch.forward()), other.target(), "this machine");
   CHECK_REFUSED(batch, unsupported, other.logp_backward(batch.backward()), other.target(), "this machine");
+}
+
+TEST_CASE("targets: the list holds every name, and each can be asked for") {
+  const std::vector<std::string> names = Runtime::known_targets();
+  CHECK(std::ranges::count(names, "cpu") == 1);
+  CHECK(std::ranges::count(names, "cpu:x86-64-v3") == 1);
+  for (const std::string& name : names) CHECK_FALSE(Runtime::get(name).target().empty());
+}
+
+TEST_CASE("warmup: after it, no call compiles, however few its rows") {
+  constexpr std::int64_t vocab = 40'003; // 160 KB a row: one alone is cut among threads
+  const std::array<bilogp::Specialization, 2> specs{{{Operator::logp_forward, DType::float32, DType::int64, vocab},
+                                                     {Operator::logp_forward, DType::float32, DType::int64, vocab}}};
+  const bilogp::WarmupReport report = Runtime::get("cpu").warmup(specs);
+  REQUIRE(report.kernels.size() == 4);
+  CHECK(report.kernels[1].specialization == specs[1]);
+  CHECK(report.kernels[2].specialization.op == Operator::logp_partial);
+  CHECK(report.kernels[3].specialization.op == Operator::logp_finish);
+  const std::size_t loaded = Runtime::loaded_kernels().size();
+  for (const int threads : {1, 8}) {
+    Batch batch(2, vocab);
+    bilogp::LogpArgs args = batch.forward();
+    args.options.threads = threads;
+    Runtime::get("cpu").logp(args);
+    CHECK(batch.forward_differences() == "");
+  }
+  CHECK(Runtime::loaded_kernels().size() == loaded);
 }
 
 TEST_CASE("warmup: bad specializations are refused") {

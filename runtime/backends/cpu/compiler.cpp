@@ -84,6 +84,14 @@ std::string_view compiler_version() noexcept {
 #endif
 }
 
+std::string_view component_revision() noexcept {
+#ifdef BILOGP_CLANG_REVISION
+  return BILOGP_CLANG_REVISION;
+#else
+  return "none";
+#endif
+}
+
 ComponentStatus component_status() {
   return find_component();
 }

@@ -43,6 +43,9 @@ CompiledImage compile(const CompileRequest& request);
 // "clang 19.1.7": of the compiler that this build was configured with, known without loading it; part of every key.
 std::string_view compiler_version() noexcept;
 
+// A hash of the component's sources, its pass pipeline among them; part of every key.
+std::string_view component_revision() noexcept;
+
 // Where the component is, or why not; loads nothing. For `doctor`.
 struct ComponentStatus {
   bool found = false;

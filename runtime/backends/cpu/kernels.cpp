@@ -54,6 +54,7 @@ CompileRequest compile_request(const Specialization& spec, const Target& target)
 cache::Key store_key(const CompileRequest& request) {
   cache::Key key;
   key.add("schema", key_schema).add("backend", "cpu").add("compiler", compiler_version());
+  key.add("component", component_revision());
   key.add("target", request.target.name).add("main", request.files.front().name);
   std::string sources;
   for (const SourceFile& file : request.files)

@@ -106,7 +106,7 @@ struct KernelInfo {
 };
 
 struct WarmupReport {
-  std::vector<KernelInfo> kernels; // in the order asked for
+  std::vector<KernelInfo> kernels; // in the order asked for, then what calls of few rows need besides
 };
 
 // Bad target ids seen with validation off since the last take_errors.
@@ -130,11 +130,15 @@ public:
   void logp_partial(const LogpPartialArgs& args);
   void logp_finish(const LogpFinishArgs& args);
 
-  // Makes the kernels of these specializations ready: loaded where this machine can run them, else only stored.
+  // Makes the kernels of these specializations ready: loaded where this machine can run them, else only stored. A
+  // forward over rows so long that few of them are cut among threads brings its logp_partial and logp_finish along.
   WarmupReport warmup(std::span<const Specialization> specializations);
 
   // How many bad ids were flagged on that device, the lowest row and its id; clears them.
   TargetErrors take_errors(Device device = {});
+
+  // Every name that `get` takes besides "auto": "cpu", "cpu:x86-64-v2", ... ; whether or not this machine runs it.
+  static std::vector<std::string> known_targets();
 
   // The kernels loaded into this process so far, by any Runtime.
   static std::vector<KernelInfo> loaded_kernels();
