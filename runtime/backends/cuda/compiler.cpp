@@ -28,8 +28,7 @@ private:
 
 void check_compiler(const Nvrtc& library, CompilerResult result, const char* what) {
   if (result == CompilerResult::success) return;
-  const ErrorKind kind =
-      result == CompilerResult::out_of_memory ? ErrorKind::out_of_memory : ErrorKind::compile_failed;
+  const ErrorKind kind = result == CompilerResult::out_of_memory ? ErrorKind::out_of_memory : ErrorKind::compile_failed;
   throw Error(kind, fmt::format("{} failed in NVRTC {}: {}", what, library.version, library.get_error_string(result)));
 }
 

@@ -36,8 +36,7 @@ std::unique_ptr<Driver> load() {
                          library.path, version_text(driver->version),
                          missing.empty() ? "" : " without the function " + missing));
   const Result result = driver->init(0);
-  if (result == Result::no_device)
-    unusable("the driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES");
+  if (result == Result::no_device) unusable("the driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES");
   if (result != Result::success)
     unusable(fmt::format("the driver does not start: {}; check nvidia-smi", describe(*driver, result)));
   return driver;

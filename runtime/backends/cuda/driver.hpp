@@ -31,6 +31,7 @@ enum class Result : int {
   context_is_destroyed = 709,
   stream_capture_unsupported = 900,
   stream_capture_implicit = 906,
+  invalid_cluster_size = 912,
 };
 
 using DeviceOrdinal = int; // CUdevice
@@ -41,6 +42,7 @@ using Function = struct FunctionHandle*;
 using Stream = struct StreamHandle*;
 using Graph = struct GraphHandle*;
 using UserObject = struct UserObjectHandle*;
+using Event = struct EventHandle*;
 
 inline const Stream legacy_stream = nullptr;
 
@@ -83,6 +85,11 @@ struct LaunchAttribute { // CUlaunchAttribute: a number and 64 bytes of value
   } value;
 };
 constexpr int attribute_cluster_dimension = 4;
+
+constexpr unsigned stream_non_blocking = 1;  // CU_STREAM_NON_BLOCKING
+constexpr unsigned event_disable_timing = 2; // CU_EVENT_DISABLE_TIMING
+constexpr unsigned user_object_no_destructor_sync = 1;
+constexpr unsigned graph_user_object_move = 1;
 
 struct LaunchConfig { // CUlaunchConfig
   unsigned grid_x, grid_y, grid_z;
@@ -129,12 +136,16 @@ struct LaunchConfig { // CUlaunchConfig
   F(stream_synchronize, "cuStreamSynchronize", (Stream stream))                                                        \
   F(stream_is_capturing, "cuStreamIsCapturing", (Stream stream, CaptureStatus * status))                               \
   F(stream_get_capture, "cuStreamGetCaptureInfo_v2",                                                                   \
-    (Stream stream, CaptureStatus * status, std::uint64_t * id, Graph * graph, const void** dependencies,              \
+    (Stream stream, CaptureStatus * status, std::uint64_t* id, Graph* graph, const void** dependencies,                \
      std::size_t* count))                                                                                              \
   F(stream_get_context, "cuStreamGetCtx", (Stream stream, Context * context))                                          \
-  F(stream_get_id, "cuStreamGetId", (Stream stream, std::uint64_t * id))                                               \
+  F(stream_get_id, "cuStreamGetId", (Stream stream, std::uint64_t* id))                                                \
   F(exchange_capture_mode, "cuThreadExchangeStreamCaptureMode", (CaptureMode * mode))                                  \
   F(pointer_get_attribute, "cuPointerGetAttribute", (void* value, PointerAttribute attribute, Address address))        \
+  F(event_create, "cuEventCreate", (Event * event, unsigned flags))                                                    \
+  F(event_record, "cuEventRecord", (Event event, Stream stream))                                                       \
+  F(event_query, "cuEventQuery", (Event event))                                                                        \
+  F(event_destroy, "cuEventDestroy_v2", (Event event))                                                                 \
   F(user_object_create, "cuUserObjectCreate",                                                                          \
     (UserObject * object, void* pointer, void (*destroy)(void*), unsigned count, unsigned flags))                      \
   F(graph_retain_user_object, "cuGraphRetainUserObject",                                                               \

@@ -157,14 +157,14 @@ FoundLibrary find_driver_library() {
     library.path = path_of(library.handle);
     if (library.path.find("/stubs/") == std::string::npos) return library;
     library.handle = nullptr; // of a toolkit, for linking only
-    library.reason = fmt::format("{} is a toolkit's stub and no driver; take its directory out of LD_LIBRARY_PATH",
-                                 library.path);
+    library.reason =
+        fmt::format("{} is a toolkit's stub and no driver; take its directory out of LD_LIBRARY_PATH", library.path);
     return library;
   }
   const char* why = ::dlerror();
-  library.reason = fmt::format("the driver's library {} does not load ({}); install the NVIDIA driver{}", name,
-                               why == nullptr ? "no reason given" : why,
-                               named.empty() ? "" : ", or correct BILOGP_CUDA_DRIVER");
+  library.reason =
+      fmt::format("the driver's library {} does not load ({}); install the NVIDIA driver{}", name,
+                  why == nullptr ? "no reason given" : why, named.empty() ? "" : ", or correct BILOGP_CUDA_DRIVER");
   return library;
 }
 

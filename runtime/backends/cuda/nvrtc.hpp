@@ -23,11 +23,11 @@ enum class CompilerResult : int { success = 0, out_of_memory = 1, invalid_option
      const char* const* header_names))                                                                                 \
   F(destroy_program, "nvrtcDestroyProgram", (Program * program))                                                       \
   F(compile_program, "nvrtcCompileProgram", (Program program, int count, const char* const* options))                  \
-  F(get_log_size, "nvrtcGetProgramLogSize", (Program program, std::size_t * size))                                     \
+  F(get_log_size, "nvrtcGetProgramLogSize", (Program program, std::size_t* size))                                      \
   F(get_log, "nvrtcGetProgramLog", (Program program, char* log))                                                       \
-  F(get_cubin_size, "nvrtcGetCUBINSize", (Program program, std::size_t * size))                                        \
+  F(get_cubin_size, "nvrtcGetCUBINSize", (Program program, std::size_t* size))                                         \
   F(get_cubin, "nvrtcGetCUBIN", (Program program, char* cubin))                                                        \
-  F(get_ptx_size, "nvrtcGetPTXSize", (Program program, std::size_t * size))                                            \
+  F(get_ptx_size, "nvrtcGetPTXSize", (Program program, std::size_t* size))                                             \
   F(get_ptx, "nvrtcGetPTX", (Program program, char* ptx))
 
 struct Nvrtc {
@@ -35,8 +35,8 @@ struct Nvrtc {
   BILOGP_NVRTC_FUNCTIONS(BILOGP_NVRTC_MEMBER)
 #undef BILOGP_NVRTC_MEMBER
   const char* (*get_error_string)(CompilerResult result) = nullptr;
-  std::string version;   // "13.0"
-  std::string path;      // of the library
+  std::string version;    // "13.0"
+  std::string path;       // of the library
   std::vector<int> archs; // 75, 80, ...: what it compiles for, in rising order
 };
 

@@ -15,9 +15,10 @@ struct LaunchShape {
   Operator op = Operator::logp_forward;
   DType logits_dtype = DType::float32;
   Numerics numerics = Numerics::portable;
-  std::int64_t rows = 0;       // of this launch
-  std::int64_t columns = 0;    // read or written per row
-  std::int64_t vocab_size = 0; // that count
+  std::int64_t rows = 0;           // of this launch
+  std::int64_t columns = 0;        // read or written per row
+  std::int64_t vocab_size = 0;     // that count
+  std::int64_t stored_columns = 0; // of a row, padding included
   std::int64_t ids_per_row = 1;
   int alignment = 1; // bytes: the largest power of two, at most 256, that every row of logits and gradients begins at
   bool in_place = false;
@@ -36,10 +37,10 @@ struct DeviceLimits {
 };
 
 struct LaunchPlan {
-  std::uint8_t variant = 0; // which kernel: 0 plain, else of hopper_plans.hpp
-  unsigned grid = 0;        // blocks, in one dimension
-  unsigned block = 0;       // threads
-  unsigned cluster = 1;     // blocks
+  std::uint8_t variant = 0;  // which kernel: 0 plain, else of hopper_plans.hpp
+  unsigned grid = 0;         // blocks, in one dimension
+  unsigned block = 0;        // threads
+  unsigned cluster = 1;      // blocks
   unsigned shared_bytes = 0; // dynamic
   std::int64_t nodes = 0;    // scratch wanted
   std::int64_t tickets = 0;

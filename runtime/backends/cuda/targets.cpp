@@ -38,8 +38,7 @@ Target target_of_capability(int capability) {
 Target resolve_target(std::string_view name) {
   int capability = 0;
   constexpr std::string_view prefix = "sm_";
-  if (name.starts_with(prefix))
-    std::from_chars(name.data() + prefix.size(), name.data() + name.size(), capability);
+  if (name.starts_with(prefix)) std::from_chars(name.data() + prefix.size(), name.data() + name.size(), capability);
   // A device newer than the list is known by its number; older ones must be of the list.
   const bool is_listed = std::ranges::find(listed_capabilities, capability) != listed_capabilities.end();
   if ((is_listed || capability > listed_capabilities.back()) && name == name_of(capability))

@@ -1,0 +1,78 @@
+// The CUDA devices that this process sees, numbered as the driver numbers them: CUDA_VISIBLE_DEVICES and slices of a
+// card (MIG) included.
+//
+// Thread-safety: everything here may be called from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "runtime/backends/cuda/driver.hpp"
+#include "runtime/backends/cuda/plans.hpp"
+#include "runtime/backends/cuda/scratch.hpp"
+#include "runtime/backends/cuda/targets.hpp"
+
+namespace bilogp::cuda {
+
+constexpr int largest_device_count = 64;
+
+// 0 where there is no usable driver, with the reason in `why`.
+int device_count(std::string* why = nullptr) noexcept;
+
+// What can be said of a device without making a context on it.
+struct DeviceFacts {
+  std::string name;       // "NVIDIA H200"
+  int capability = 0;     // 90
+  bool is_active = false; // somebody in this process has its primary context
+};
+// Throws Error(unsupported) without a driver, Error(invalid_argument) for a number beyond the devices.
+DeviceFacts device_facts(int ordinal);
+
+// A device in use. Its primary context is retained at the first use and kept to the end of the process, as the kernels
+// loaded into it are; other users of that context keep their own hold on it.
+class Device {
+public:
+  static Device& get(int ordinal) {
+    Device* const device =
+        ordinal >= 0 && ordinal < largest_device_count ? devices_[ordinal].load(std::memory_order_acquire) : nullptr;
+    return device != nullptr ? *device : open(ordinal);
+  }
+
+  [[nodiscard]] const Driver& driver() const noexcept { return driver_; }
+  [[nodiscard]] int ordinal() const noexcept { return ordinal_; }
+  [[nodiscard]] Context context() const noexcept { return context_; }
+  [[nodiscard]] const Target& target() const noexcept { return target_; }
+  [[nodiscard]] const DeviceLimits& limits() const noexcept {
+    return clusters_refused_.load(std::memory_order_relaxed) ? limits_without_clusters_ : limits_;
+  }
+  // A slice of a card may be too small for the clusters that its architecture has.
+  void refuse_clusters() noexcept { clusters_refused_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] ScratchPool& scratch() noexcept { return scratch_; }
+
+  // The words (count, lowest row, its id, lock) that kernels write bad target ids to, in the device's memory.
+  [[nodiscard]] Address error_words() const noexcept { return error_words_; }
+  // Reads and clears them; the streams of the calls in question must have been synchronised.
+  void take_errors(std::int64_t words[3]);
+
+  // A stream of our own for copies; waits for nothing else.
+  [[nodiscard]] Stream own_stream() const noexcept { return own_stream_; }
+
+private:
+  Device(const Driver& driver, int ordinal);
+  static Device& open(int ordinal);
+
+  const Driver& driver_;
+  const int ordinal_;
+  Target target_;
+  Context context_ = nullptr;
+  DeviceLimits limits_, limits_without_clusters_;
+  std::atomic<bool> clusters_refused_ = false;
+  Stream own_stream_ = nullptr;
+  Address error_words_ = 0;
+  ScratchPool scratch_;
+
+  static std::atomic<Device*> devices_[largest_device_count];
+};
+
+} // namespace bilogp::cuda

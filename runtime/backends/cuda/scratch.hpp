@@ -1,0 +1,58 @@
+// Scratch memory of launches that cut rows among blocks.
+//
+// A block of it belongs to one stream, or to one stream's part of one captured graph, and is never shared between two:
+// launches of a stream run one after the other, and so do the replays of one executable graph. (Two executables made
+// from the same captured graph share its scratch, and must not be replayed at the same time.)
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/backends/cuda/driver.hpp"
+
+namespace bilogp::cuda {
+
+struct Scratch {
+  Address nodes = 0;
+  Address tickets = 0; // all zero whenever no launch is using them
+  [[nodiscard]] bool present() const noexcept { return nodes != 0; }
+};
+
+class ScratchPool {
+public:
+  explicit ScratchPool(const Driver& driver) : driver_(driver) {}
+
+  // The stream's own, or that of the graph it is being captured into. Allocates at a stream's first call only. The
+  // device's context must be current. Throws Error(out_of_memory).
+  Scratch take(Stream stream);
+  // To be called after the launch that used it.
+  void launched(Stream stream);
+
+private:
+  struct StreamEntry {
+    Scratch scratch;
+    Event last_launch = nullptr; // recorded only while there are many streams
+    bool is_recorded = false;
+  };
+  struct GraphEntry;
+
+  Scratch of_graph(std::uint64_t stream_id, std::uint64_t capture_id, Graph graph);
+  Scratch fresh();             // from the free ones, or allocated
+  Scratch of_stream_at_rest(); // of a stream whose last launch is over, or none
+  void take_back_from_graphs();
+  static void graph_is_gone(void* entry); // called by the driver when the last user of a graph goes
+
+  const Driver& driver_;
+  std::mutex mutex_;
+  std::unordered_map<std::uint64_t, StreamEntry> streams_; // by the driver's number of the stream, never used again
+  std::map<std::pair<std::uint64_t, std::uint64_t>, GraphEntry*> graphs_; // by capture and stream
+  std::vector<Scratch> free_;
+  std::mutex gone_mutex_; // never held while the driver is called, since the driver calls what takes it
+  std::vector<GraphEntry*> gone_;
+};
+
+} // namespace bilogp::cuda
