@@ -79,7 +79,7 @@ struct LogpGradientArguments {
   float* logp;
   RowStrides logp_strides;
   i64 logp_stride_k; // 0
-  float* lse; // or null
+  float* lse;        // or null
   RowStrides lse_strides;
   i32* row_state; // two words per row, or null
   RowStrides row_state_strides;

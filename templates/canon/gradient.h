@@ -14,6 +14,14 @@ CANON_FN float gradient_factor(float g, Node sum, const Scale& scale) {
   return scale.is_one ? gi : gi * scale.inverse_t;
 }
 
+// Whether gradient_near serves this row, and the `low` it takes. Roundings here move `low` by less than one in the
+// exponent, of the ten between it and the gradient's floor.
+CANON_FN bool is_near(Node sum, const Scale& scale, float& low) {
+  if (sum.E > 0x100000 || sum.E < -0x100000) return false;
+  low = (float)(sum.E - 110) / scale.c;
+  return low >= -scale.bound && (float)(sum.E + 2) < scale.bound * scale.c;
+}
+
 // Gradient of one column from its pair (p, n); +0.0 where the leaf is zero or far, whatever the factor is.
 template<class F> CANON_FN F gradient_from_pair(F p, typename Lanes<F>::Int n, i32 E, F factor) {
   typedef typename Lanes<F>::Int Int;
@@ -33,7 +41,7 @@ template<class F> CANON_FN F gradient_near(F x, F c, F low, i32 E, F factor) {
   const F rounded = fused(raised, c, splat<F>(round_magic));
   const F f = fused(raised, c, -(rounded - splat<F>(round_magic)));
   const Int shift = (Int)bits_of(rounded) - (round_magic_bits + E);
-  const F value = lanes_from_bits<F>(bits_of(leaf_polynomial(f)) + ((UInt)shift << 23)) * factor;
+  const F value = lanes_from_bits<F>(bits_of(leaf_value(f)) + ((UInt)shift << 23)) * factor;
   return select(shift >= (Int)(Int{} + gradient_floor), value, splat<F>(0.0f));
 }
 

@@ -15,12 +15,22 @@ template<class F> CANON_FN F leaf_polynomial(F f) {
   return fused(q, f, splat<F>(1.0f));
 }
 
+// The leaf's value beside its power of two. In native numerics it depends on f alone too, so that tiles, shards and
+// references R still do not show.
+template<class F> CANON_FN F leaf_value(F f) {
+#if BILOGP_NUMERICS == 1
+  return exponential_of_two(f);
+#else
+  return leaf_polynomial(f);
+#endif
+}
+
 // p * 2^(n - R) as one binary32. `magic` is round_magic - R. Exact for |x| * c <= 2^21, |x| <= B, |R| <= 2^20 and
 // n - R in [-125, 126]; outside of that the bits wrap and the caller must throw the result away.
 template<class F> CANON_FN F leaf_scaled(F x, F c, F magic) {
   const F rounded = fused(x, c, magic);
   const F f = fused(x, c, -(rounded - magic));
-  return lanes_from_bits<F>(bits_of(leaf_polynomial(f)) + (bits_of(rounded) << 23));
+  return lanes_from_bits<F>(bits_of(leaf_value(f)) + (bits_of(rounded) << 23));
 }
 
 // (p, n) of every finite or -inf x; a zero leaf is (+0.0, zero_exponent). NaN and +inf are the caller's to find.
@@ -33,7 +43,7 @@ template<class F> CANON_FN void leaf_pair(F x, const Scale& scale, F& p, typenam
   const Double rounded = (product + round_magic_wide) - round_magic_wide;
   const F f = Lanes<F>::narrow(product - rounded);
   const auto is_zero = x == splat<F>(negative_infinity);
-  p = select(is_zero, splat<F>(0.0f), leaf_polynomial(f));
+  p = select(is_zero, splat<F>(0.0f), leaf_value(f));
   n = select(is_zero, (Int)(Int{} + zero_exponent), Lanes<F>::to_int(rounded));
 }
 

@@ -57,7 +57,7 @@ CANON_FN Node load_node(const i32* words) {
 }
 
 CANON_FN i32 trailing_zeros(i64 value) {
-  return value == 0 ? 63 : __builtin_ctzll((u64)value);
+  return value == 0 ? 63 : count_trailing_zeros((u64)value);
 }
 
 // Smallest k with 2^k >= columns.

@@ -2,7 +2,8 @@
 //
 // The device's lanes.h defines how a function is declared (CANON_FN, CANON_MEMBER, CANON_COLD) and,
 // for each lane type F (one float, or a vector of floats), Lanes<F>::Int, ::UInt and ::Double, fused(a, b, c) =
-// RN32(a*b + c), splat<F>(x), bits_of, lanes_from_bits and select(mask, a, b).
+// RN32(a*b + c), splat<F>(x), bits_of, lanes_from_bits and select(mask, a, b); further count_trailing_zeros(u64) and,
+// on a device with native numerics, exponential_of_two(f).
 #ifndef BILOGP_CANON_NUMBERS_H
 #define BILOGP_CANON_NUMBERS_H
 
@@ -10,8 +11,17 @@
 
 #if defined(BILOGP_DEVICE_CPU)
 #include "device/cpu/lanes.h"
+#elif defined(BILOGP_DEVICE_CUDA)
+#include "device/cuda/lanes.h"
+#elif defined(BILOGP_DEVICE_HOST_MODEL)
+#include "device/host_model/lanes.h" // of tests/gpu_model
 #else
-#error "name the device: BILOGP_DEVICE_CPU"
+#error "name the device: BILOGP_DEVICE_CPU, BILOGP_DEVICE_CUDA or BILOGP_DEVICE_HOST_MODEL"
+#endif
+
+// What a leaf's value is: 0 portable, the contract's; 1 native, from the device's own exponential.
+#ifndef BILOGP_NUMERICS
+#define BILOGP_NUMERICS 0
 #endif
 
 namespace canon {
@@ -28,7 +38,7 @@ constexpr float temperature_min = 0x1p-20f, temperature_max = 0x1p20f;
 
 constexpr u32 nan_bits = 0x7fc00000u;
 constexpr u32 inf_bits = 0x7f800000u;
-constexpr float negative_infinity = -__builtin_inff();
+constexpr float negative_infinity = __builtin_bit_cast(float, 0xff800000u);
 
 // Exponent of a zero inside the kernels: below every real one, and far enough from the ends of i32 for differences.
 constexpr i32 zero_exponent = -0x60000000;
@@ -65,11 +75,15 @@ CANON_FN Scale scale_of(float temperature) {
   Scale s;
   s.valid = temperature >= temperature_min && temperature <= temperature_max;
   s.is_one = temperature == 1.0f;
-  const double t = s.valid ? (double)temperature : 1.0;
-  s.c = s.is_one ? log2_e : (float)(log2_e_wide / t);
-  s.inverse_t = (float)(1.0 / t);
-  s.bound = 0x1p29f;
-  while ((double)s.bound * (double)s.c >= 0x1p30) s.bound = s.bound * 0.5f;
+  s.c = log2_e;
+  s.inverse_t = 1.0f;
+  if (s.valid && !s.is_one) { // binary64 divisions are dear on some devices
+    s.c = (float)(log2_e_wide / (double)temperature);
+    s.inverse_t = (float)(1.0 / (double)temperature);
+  }
+  // The largest power of two below 2^30 / c: c is in [2^e, 2^(e+1)).
+  const i32 e = (i32)(bits_from_float(s.c) >> 23) - 127;
+  s.bound = power_of_two(e > 0 ? 29 - e : 29);
   return s;
 }
 

@@ -23,7 +23,7 @@ std::string_view logits_type(DType dtype) {
 }
 
 bool belongs_to_cpu(std::string_view name) {
-  return name.starts_with("canon/") || name.starts_with("device/cpu/");
+  return name.starts_with("canon/") || name.starts_with("rows/") || name.starts_with("device/cpu/");
 }
 
 } // namespace

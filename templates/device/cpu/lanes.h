@@ -17,6 +17,10 @@
 
 namespace canon {
 
+CANON_FN i32 count_trailing_zeros(u64 value) {
+  return __builtin_ctzll(value);
+}
+
 constexpr int lane_count = 16;
 typedef float FloatLanes __attribute__((vector_size(64)));
 typedef i32 IntLanes __attribute__((vector_size(64)));

@@ -1,10 +1,12 @@
 // What logp_forward and logp_finish do with a row once its sum is known; the two differ in where the sum and the
 // target's logit come from. `Arguments` is the operator's own struct; both name these fields alike.
-#ifndef BILOGP_DEVICE_CPU_ROW_RESULTS_H
-#define BILOGP_DEVICE_CPU_ROW_RESULTS_H
+//
+// All lanes that share a row call these together; the ids of a row are dealt out to them.
+#ifndef BILOGP_ROWS_ROW_RESULTS_H
+#define BILOGP_ROWS_ROW_RESULTS_H
 
 #include "canon/finish.h"
-#include "device/cpu/specialization.h"
+#include "rows/specialization.h"
 
 namespace canon {
 
@@ -13,12 +15,16 @@ template<class Arguments> CANON_FN const TargetId* row_ids(const Arguments& a, i
 }
 
 template<class Arguments> CANON_FN bool all_ignored(const Arguments& a, const TargetId* ids) {
-  for (i64 k = 0; k < a.ids_per_row; ++k)
-    if ((i64)load(ids + k * a.id_stride_k) != a.options.ignore_index) return false;
+  for (i64 first = 0; first < a.ids_per_row; first += row_lanes()) {
+    const i64 k = first + row_lane();
+    const bool counts = k < a.ids_per_row && (i64)load(ids + k * a.id_stride_k) != a.options.ignore_index;
+    if (row_any(counts)) return false;
+  }
   return true;
 }
 
 template<class Arguments> CANON_FN void write_row(const Arguments& a, i64 row, Node sum, float lse) {
+  if (row_lane() != 0) return;
   if (a.lse != nullptr) store(a.lse + row_offset(row, a.options, a.lse_strides), lse);
   if (a.row_state != nullptr) {
     i32 words[2];
@@ -31,16 +37,17 @@ template<class Arguments> CANON_FN void write_row(const Arguments& a, i64 row, N
 
 template<class Arguments> CANON_FN void write_ignored_row(const Arguments& a, i64 row) {
   float* logp = a.logp + row_offset(row, a.options, a.logp_strides);
-  for (i64 k = 0; k < a.ids_per_row; ++k) store(logp + k * a.logp_stride_k, 0.0f);
+  for (i64 k = row_lane(); k < a.ids_per_row; k += row_lanes()) store(logp + k * a.logp_stride_k, 0.0f);
   write_row(a, row, zero_node(), 0.0f);
 }
 
-// `target_logit(k, id)` is asked only for ids inside the vocabulary.
+// `target_logit(k, id)` is asked only for ids inside the vocabulary. Bad ids are reported under `row_number`.
 template<class Arguments, class TargetLogit>
-CANON_FN void write_answers(const Arguments& a, i64 row, const TargetId* ids, i64 vocab, Node sum, const Scale& scale,
-                            TargetLogit target_logit) {
+CANON_FN void write_answers(const Arguments& a, i64 row, i64 row_number, const TargetId* ids, i64 vocab, Node sum,
+                            const Scale& scale, TargetLogit target_logit) {
   float* logp = a.logp + row_offset(row, a.options, a.logp_strides);
-  for (i64 k = 0; k < a.ids_per_row; ++k) {
+  BadTargets bad;
+  for (i64 k = row_lane(); k < a.ids_per_row; k += row_lanes()) {
     const i64 id = (i64)load(ids + k * a.id_stride_k);
     float answer = 0.0f;
     if (id != a.options.ignore_index) {
@@ -48,11 +55,12 @@ CANON_FN void write_answers(const Arguments& a, i64 row, const TargetId* ids, i6
         answer = logp_of(sum, target_logit(k, id), scale);
       } else {
         answer = quiet_nan();
-        flag_bad_target(a.options, row, id);
+        bad.add(k, id);
       }
     }
     store(logp + k * a.logp_stride_k, answer);
   }
+  bad.report(a.options.errors, row_number);
   write_row(a, row, sum, lse_of(sum));
 }
 

@@ -2,10 +2,10 @@
 //   BILOGP_LOGITS   Float32, Float16 or Bfloat16
 //   BILOGP_ID       i32 or i64
 //   BILOGP_VOCAB    columns that count, or 0 for a run-time value
-#ifndef BILOGP_DEVICE_CPU_SPECIALIZATION_H
-#define BILOGP_DEVICE_CPU_SPECIALIZATION_H
+#ifndef BILOGP_ROWS_SPECIALIZATION_H
+#define BILOGP_ROWS_SPECIALIZATION_H
 
-#include "device/cpu/storage.h"
+#include "rows/device.h"
 
 namespace canon {
 
@@ -26,16 +26,6 @@ CANON_FN i64 row_offset(i64 row, const RowOptions& options, const RowStrides& st
 CANON_FN Scale row_scale(i64 row, const RowOptions& options) {
   if (options.temperature_rows == nullptr) return scale_of(options.temperature);
   return scale_of(load(options.temperature_rows + row_offset(row, options, options.temperature_strides)));
-}
-
-// Counts a bad target id of this row in the call's error words.
-CANON_FN void flag_bad_target(const RowOptions& options, i64 row, i64 id) {
-  if (options.errors == nullptr) return;
-  if (options.errors[0] == 0 || row < options.errors[1]) {
-    options.errors[1] = row;
-    options.errors[2] = id;
-  }
-  options.errors[0] += 1;
 }
 
 } // namespace canon

@@ -1,0 +1,50 @@
+// logp_forward on a GPU, the plain plan: whole rows per block, or several blocks per row.
+#ifndef BILOGP_DEVICE_GPU_LOGP_FORWARD_H
+#define BILOGP_DEVICE_GPU_LOGP_FORWARD_H
+
+#include "device/gpu/split_rows.h"
+#include "rows/row_results.h"
+
+namespace canon {
+
+// One block's part of a row: all of it, or columns_per_block columns.
+CANON_FN void forward_part(const LogpForwardArguments& a, const GpuPlan& plan, i64 row, int part, SumSpace& space) {
+  const i64 vocab = vocab_size_of(a.options);
+  const bool is_first_warp = warp_of_block() == 0;
+  const TargetId* ids = row_ids(a, row);
+  if (all_ignored(a, ids)) {
+    if (part == 0 && is_first_warp) write_ignored_row(a, row);
+    return;
+  }
+  const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
+  const Scale scale = row_scale(row, a.options);
+  Node sum = poison_node();
+  if (scale.valid) {
+    ColumnRange range = {0, vocab, vocab};
+    if (plan.blocks_per_row > 1) {
+      range.begin = (i64)part * plan.columns_per_block;
+      range.live_end = range.begin + plan.columns_per_block < vocab ? range.begin + plan.columns_per_block : vocab;
+    }
+    constexpr i64 tile = TileShape<Logits>::columns;
+    range.tree_end = (range.live_end + tile - 1) / tile * tile; // a few zeros more do not change a sum
+    TileSums<Logits> sums(RowReader<Logits>(logits, 0, vocab), scale);
+    sum_range(sums, range, space);
+    if (is_first_warp) sum = space.stack.root();
+  }
+  if (!is_first_warp) return;
+  if (plan.blocks_per_row > 1 && !last_of_row(plan, row, part, sum, space)) return;
+  write_answers(a, row, plan.first_row + row, ids, vocab, sum, scale,
+                [&](i64, i64 id) { return Logits::widen(load(logits + id)); });
+}
+
+} // namespace canon
+
+BILOGP_KERNEL(canon::block_threads)
+bilogp_logp_forward(BILOGP_BY_VALUE(LogpForwardArguments) a, BILOGP_BY_VALUE(GpuPlan) plan) {
+  BILOGP_BLOCK_OBJECT(canon::SumSpace, space);
+  const i64 parts = plan.rows * plan.blocks_per_row;
+  for (i64 item = canon::block_of_grid(); item < parts; item += canon::grid_blocks())
+    canon::forward_part(a, plan, item / plan.blocks_per_row, (int)(item % plan.blocks_per_row), space);
+}
+
+#endif
