@@ -2,6 +2,8 @@
 // bytes, and the medians are printed as a share of that read.
 //
 //   bench_cpu [--megabytes 600] [--repeat 9] [--threads N]
+#include <cstdio>
+#include <exception>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -115,7 +117,7 @@ char* map(std::size_t bytes) {
 
 } // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   Settings settings;
   std::vector<std::string> targets = {"cpu", "cpu:x86-64-v3"};
   std::vector<std::int64_t> vocabs = {32768, 128256, 151936};
@@ -137,4 +139,7 @@ int main(int argc, char** argv) {
     for (const std::string& target : targets)
       for (const std::int64_t vocab : vocabs) row(target, dtype, vocab, settings, logits, grad);
   }
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_cpu: %s\n", error.what());
+  return 1;
 }

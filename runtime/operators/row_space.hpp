@@ -26,10 +26,10 @@ public:
   [[nodiscard]] std::int64_t rows() const noexcept { return rows_; } // of all launches together
   [[nodiscard]] std::int64_t rows_per_launch() const noexcept { return inner_ * outer_; }
   [[nodiscard]] std::int64_t inner_rows() const noexcept { return inner_; }
-  [[nodiscard]] kernel::RowStrides strides(int slot) const noexcept;
+  [[nodiscard]] kernel::RowStrides strides(int index) const noexcept;
   // Launches needed, and what a tensor's pointer moves by (elements) for launch number `launch`.
   [[nodiscard]] std::int64_t launches() const noexcept { return launches_; }
-  [[nodiscard]] std::int64_t offset(int slot, std::int64_t launch) const noexcept;
+  [[nodiscard]] std::int64_t offset(int index, std::int64_t launch) const noexcept;
 
 private:
   using Dimensions = std::array<std::int64_t, TensorView::max_rank>;

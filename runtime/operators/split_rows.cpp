@@ -61,7 +61,7 @@ void logp_by_column_blocks(Runtime& runtime, const Specialization& forward,
   const cpu::KernelFunction finish = Binding::cpu_function(runtime, finish_of(forward));
   const std::int64_t vocab = arguments.options.vocab_size;
   const std::int64_t units = (vocab + block_columns - 1) / block_columns;
-  const std::int64_t blocks = std::min<std::int64_t>(units, 2 * threads);
+  const std::int64_t blocks = std::min<std::int64_t>(units, std::int64_t{2} * threads);
   const std::size_t slots = static_cast<std::size_t>(blocks * rows);
   Scratch& scratch = scratch_of_thread();
   scratch.nodes.resize(slots * most_nodes * 2);

@@ -12,6 +12,12 @@
 
 namespace bilogp::test {
 
+// Where a struct of arguments holds a pointer.
+struct PointerMember {
+  template<class T> PointerMember(T* const& member) : address(static_cast<const void*>(&member)) {}
+  const void* address;
+};
+
 class JobBuilder {
 public:
   // A piece of memory, by its offset; aligned to 16 bytes plus `misalignment`.
@@ -24,11 +30,11 @@ public:
 
   // Places an argument struct. `pointers` are its pointer members, which hold offsets (see offset_pointer).
   template<class Arguments>
-  std::uint64_t place_arguments(const Arguments& arguments, std::initializer_list<const void*> pointers) {
+  std::uint64_t place_arguments(const Arguments& arguments, std::initializer_list<PointerMember> pointers) {
     const auto* bytes = reinterpret_cast<const char*>(&arguments);
     const std::uint64_t at = place({bytes, sizeof arguments});
-    for (const void* member : pointers)
-      add_relocation(at + static_cast<std::uint64_t>(static_cast<const char*>(member) - bytes));
+    for (const PointerMember& member : pointers)
+      add_relocation(at + static_cast<std::uint64_t>(static_cast<const char*>(member.address) - bytes));
     return at;
   }
 

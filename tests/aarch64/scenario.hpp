@@ -65,7 +65,7 @@ private:
 
   template<class Arguments>
   void add_call(Operator op, DType logits_dtype, std::int64_t vocab, const Arguments& arguments,
-                std::initializer_list<const void*> pointers) {
+                std::initializer_list<PointerMember> pointers) {
     const std::uint64_t image = images_.index({op, logits_dtype, scenario_.id_dtype, vocab});
     job_.add_call("bilogp_" + std::string(to_string(op)), image, job_.place_arguments(arguments, pointers), rows(),
                   scenario_.fpcr);

@@ -44,7 +44,7 @@ void ScenarioCalls::add_forward(std::int64_t compiled_vocab) {
   a.row_state = offset_pointer<kernel::i32>(place_states(true, title + ", row_state"));
   a.row_state_strides = strides(2);
   add_call(Operator::logp_forward, dtype_of(scenario_.storage), compiled_vocab, a,
-           {&a.options.temperature_rows, &a.options.errors, &a.logits, &a.target_ids, &a.logp, &a.lse, &a.row_state});
+           {a.options.temperature_rows, a.options.errors, a.logits, a.target_ids, a.logp, a.lse, a.row_state});
 }
 
 void ScenarioCalls::add_backward(bool in_place, const std::vector<std::int64_t>& ends) {
@@ -73,8 +73,8 @@ void ScenarioCalls::add_backward(bool in_place, const std::vector<std::int64_t>&
     a.column_begin = a.column_end;
     a.column_end = end;
     add_call(Operator::logp_backward, dtype_of(scenario_.storage), 0, a,
-             {&a.options.temperature_rows, &a.options.errors, &a.grad_logits, &a.logits, &a.target_ids, &a.row_state,
-              &a.grad_logp});
+             {a.options.temperature_rows, a.options.errors, a.grad_logits, a.logits, a.target_ids, a.row_state,
+              a.grad_logp});
   }
 }
 
@@ -116,7 +116,7 @@ ScenarioCalls::Shard ScenarioCalls::add_partial(std::int64_t begin, std::int64_t
   a.shard_end = end;
   a.full_vocab = scenario_.columns;
   add_call(Operator::logp_partial, dtype_of(scenario_.storage), 0, a,
-           {&a.options.temperature_rows, &a.logits, &a.target_ids, &a.nodes, &a.target_logit});
+           {a.options.temperature_rows, a.logits, a.target_ids, a.nodes, a.target_logit});
   return shard;
 }
 
@@ -140,7 +140,7 @@ void ScenarioCalls::add_finish(const std::vector<Shard>& shards) {
                                        strides(2 * static_cast<std::int64_t>(shard.node_count)), 2, shard.begin,
                                        shard.end};
     static_assert(sizeof s % 16 == 0);
-    const std::uint64_t at = job_.place_arguments(s, {&s.nodes});
+    const std::uint64_t at = job_.place_arguments(s, {s.nodes});
     if (list == 0) list = at;
   }
   kernel::LogpFinishArguments a{};
@@ -162,8 +162,8 @@ void ScenarioCalls::add_finish(const std::vector<Shard>& shards) {
   a.row_state = offset_pointer<kernel::i32>(place_words(title + ", row_state", states, 2));
   a.row_state_strides = strides(2);
   add_call(Operator::logp_finish, DType::float32, 0, a,
-           {&a.options.temperature_rows, &a.options.errors, &a.shards, &a.target_ids, &a.target_logit, &a.logp, &a.lse,
-            &a.row_state});
+           {a.options.temperature_rows, a.options.errors, a.shards, a.target_ids, a.target_logit, a.logp, a.lse,
+            a.row_state});
 }
 
 void ScenarioCalls::add_shards(const std::vector<std::int64_t>& ends) {

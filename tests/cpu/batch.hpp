@@ -44,8 +44,8 @@ public:
   [[nodiscard]] std::int64_t ids_per_row() const { return static_cast<std::int64_t>(rows_.front().target_ids.size()); }
   [[nodiscard]] TensorView logits(std::vector<char>& memory) const; // a fresh copy of the bytes
   [[nodiscard]] TensorView ids(std::vector<char>& memory) const;
-  [[nodiscard]] const reference::RowAnswer& expected(std::int64_t row);
-  [[nodiscard]] const std::vector<std::uint32_t>& expected_gradient(std::int64_t row); // binary32
+  [[nodiscard]] const reference::RowAnswer& expected(std::int64_t index);
+  [[nodiscard]] const std::vector<std::uint32_t>& expected_gradient(std::int64_t index); // binary32
 
 private:
   struct Row {

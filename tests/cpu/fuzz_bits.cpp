@@ -32,7 +32,7 @@ std::string try_case(std::uint64_t seed, std::int64_t& rows) {
 
 } // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app("Compares calls drawn at random with the slow reference, bit by bit; exit status 1 at a difference");
   double seconds = 60;
   std::uint64_t seed = std::random_device()();
@@ -56,4 +56,7 @@ int main(int argc, char** argv) {
   } while (!only_one && elapsed() < seconds);
   fmt::print("{} cases, {} rows, no difference in {:.1f} s\n", cases, rows, elapsed());
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "fuzz-bits: %s\n", error.what());
+  return 1;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "tests/reference/row_generators.hpp"
 
@@ -62,7 +63,7 @@ std::vector<char> gradient(Runtime& runtime, const TensorView& logits, const std
 }
 
 double logp_in_double(const std::vector<std::uint32_t>& row, std::int64_t target) {
-  double largest = -INFINITY;
+  double largest = -std::numeric_limits<double>::infinity();
   for (const std::uint32_t bits : row) largest = std::max(largest, static_cast<double>(std::bit_cast<float>(bits)));
   double sum = 0;
   for (const std::uint32_t bits : row) sum += std::exp(static_cast<double>(std::bit_cast<float>(bits)) - largest);

@@ -54,7 +54,7 @@ TEST_CASE("leading dimensions with odd strides") {
   // last.
   constexpr std::int64_t columns = 130;
   constexpr std::int64_t row = columns + 1;
-  std::vector<float> stored(3 * 4 * 5 * row);
+  std::vector<float> stored(static_cast<std::size_t>(60 * row));
   for (std::int64_t r = 0; r < 60; ++r) {
     const auto bits =
         reference::make_row(reference::RowKind::normal_5, row, Storage::float32, 40 + static_cast<std::uint64_t>(r));
@@ -94,7 +94,7 @@ TEST_CASE("leading dimensions with odd strides") {
       CHECK(static_cast<std::uint32_t>(state[2 * at]) == answer.state.m_bits);
       CHECK(state[2 * at + 1] == answer.state.E);
       const auto right = reference::gradient(bits, ids[at], 0.25F, {});
-      CHECK(std::memcmp(right.data(), gradient.data() + r * columns, columns * 4) == 0);
+      CHECK(std::memcmp(right.data(), static_cast<const void*>(gradient.data() + r * columns), columns * 4) == 0);
     }
   }
 }

@@ -60,7 +60,7 @@ TEST_CASE("P1 batch sizes") {
   args.logp = TensorView::contiguous(repeated_logp.data(), DType::float32, {64, 64});
   here.logp(args);
   for (std::size_t i = 0; i < 4096; ++i) CHECK(repeated_logp[i] == alone.logp[i % 64]);
-  for (const std::size_t rows : {1, 7, 64, 255, 256, 257}) {
+  for (const std::size_t rows : {1U, 7U, 64U, 255U, 256U, 257U}) {
     std::vector<std::size_t> order(rows);
     for (std::size_t i = 0; i < rows; ++i) order[i] = i % 64;
     std::shuffle(order.begin(), order.end(), random);

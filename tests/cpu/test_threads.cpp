@@ -95,7 +95,7 @@ TEST_CASE("permutations and parts of a batch") {
     std::vector<std::size_t> order(130);
     std::iota(order.begin(), order.end(), 0);
     std::mt19937_64 random(23);
-    for (const std::size_t rows : {130, 77, 17, 16, 3, 1}) {
+    for (const std::size_t rows : {130U, 77U, 17U, 16U, 3U, 1U}) {
       Batch batch(Storage::bfloat16, columns);
       std::shuffle(order.begin(), order.end(), random);
       for (std::size_t i = 0; i < rows;

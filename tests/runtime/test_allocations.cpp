@@ -17,6 +17,7 @@ std::atomic<std::int64_t> allocations{0};
 }
 
 // operator new ends in these as well.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): the library's own names are reserved ones
 extern "C" {
 void* __libc_malloc(std::size_t size);
 void* __libc_calloc(std::size_t count, std::size_t size);
@@ -45,6 +46,7 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t size) {
   return *memory == nullptr ? ENOMEM : 0;
 }
 }
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
 
 namespace {
 

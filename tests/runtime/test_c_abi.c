@@ -73,7 +73,7 @@ static int scoring(bilogp_runtime* runtime) {
   const bilogp_shard* const list[2] = {&shards[1], &shards[0]};
   const bilogp_tensor w = tensor_of(whole, BILOGP_FLOAT32, 1, 2, 0, 0);
   EXPECT(bilogp_logp_finish(runtime, list, 2, 8, &i, &ts[0], &w, NULL, NULL, NULL, NULL) == BILOGP_OK);
-  EXPECT(memcmp(whole, logp, sizeof logp) == 0);
+  EXPECT(memcmp((const void*)whole, (const void*)logp, sizeof logp) == 0); // by their bits
   const bilogp_shard* const holes[2] = {&shards[1], NULL};
   EXPECT(bilogp_logp_finish(runtime, holes, 2, 8, &i, &ts[0], &w, NULL, NULL, NULL, NULL) == BILOGP_INVALID_ARGUMENT);
   EXPECT(bilogp_logp_finish(runtime, NULL, 2, 8, &i, &ts[0], &w, NULL, NULL, NULL, NULL) == BILOGP_INVALID_ARGUMENT);

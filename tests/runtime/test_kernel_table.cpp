@@ -9,7 +9,6 @@
 
 #include "runtime/kernel_table.hpp"
 
-using bilogp::KernelKey;
 using bilogp::KernelTable;
 using bilogp::LoadedKernel;
 

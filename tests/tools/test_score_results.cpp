@@ -131,11 +131,12 @@ TEST_CASE("--compare: equal runs, a flipped bit, and files that cannot be compar
   CHECK(equal.exit_code == 0);
   CHECK(has(equal.out, "0 of 6,144 bits differ from"));
 
-  // Bit 0 of the logp of row 5, and two bits of the E of row 7.
+  // Bit 0 of the logp of row 5, and two bits of the E of row 7: behind 48 floats each of logp and lse, in pairs. behind logp and lse (48 floats each), in pairs.
   std::string changed = read_file(mine);
   const std::size_t data = 8 + static_cast<unsigned char>(changed[0]) + 256UL * static_cast<unsigned char>(changed[1]);
-  changed[data + 4 * 5] = static_cast<char>(changed[data + 4 * 5] ^ 1);
-  const std::size_t e_of_row_7 = data + 2 * 4 * 48 + 8 * 7 + 4;
+  const std::size_t logp_of_row_5 = data + 20;
+  changed[logp_of_row_5] = static_cast<char>(changed[logp_of_row_5] ^ 1);
+  const std::size_t e_of_row_7 = data + 384 + 60;
   changed[e_of_row_7] = static_cast<char>(changed[e_of_row_7] ^ 3);
   const std::string other = directory.file("other.safetensors");
   write_file(other, changed);
