@@ -131,7 +131,7 @@ TEST_CASE("--compare: equal runs, a flipped bit, and files that cannot be compar
   CHECK(equal.exit_code == 0);
   CHECK(has(equal.out, "0 of 6,144 bits differ from"));
 
-  // Bit 0 of the logp of row 5, and two bits of the E of row 7: behind 48 floats each of logp and lse, in pairs. behind logp and lse (48 floats each), in pairs.
+  // Bit 0 of the logp of row 5 and two bits of the E of row 7: behind 48 floats each of logp and lse, in pairs.
   std::string changed = read_file(mine);
   const std::size_t data = 8 + static_cast<unsigned char>(changed[0]) + 256UL * static_cast<unsigned char>(changed[1]);
   const std::size_t logp_of_row_5 = data + 20;
