@@ -63,6 +63,7 @@ CANON_FN i32 trailing_zeros(i64 value) {
 // Smallest k with 2^k >= columns.
 CANON_FN i32 tree_height(i64 columns) {
   i32 k = 0;
+  CANON_ROLLED
   while (((i64)1 << k) < columns) ++k;
   return k;
 }
@@ -77,6 +78,7 @@ struct NodeStack {
 
   // Adds the sub-tree of 2^level columns that begins at `begin`.
   CANON_MEMBER void push(Node node, i64 begin, i32 level) {
+    CANON_ROLLED
     while (size > 0 && levels[size - 1] == level && ((begin >> level) & 1)) {
       node = joined(nodes[size - 1], node);
       begin -= (i64)1 << level;
@@ -91,6 +93,7 @@ struct NodeStack {
   // The sum of all of it, missing right siblings being zero.
   CANON_MEMBER Node root() const {
     Node sum = zero_node();
+    CANON_ROLLED
     for (int i = size - 1; i >= 0; --i) sum = joined(nodes[i], sum);
     return sum;
   }
@@ -99,6 +102,7 @@ struct NodeStack {
 // Level of the largest aligned sub-tree that begins at `begin` inside [begin, end).
 CANON_FN i32 largest_level(i64 begin, i64 end) {
   i32 level = trailing_zeros(begin);
+  CANON_ROLLED
   while (level > 62 || ((i64)1 << level) > end - begin) --level;
   return level;
 }

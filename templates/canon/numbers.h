@@ -1,6 +1,6 @@
 // Constants and words of the contract (CONTRACT.md), shared by every device.
 //
-// The device's lanes.h defines how a function is declared (CANON_FN, CANON_MEMBER, CANON_COLD) and,
+// The device's lanes.h defines how a function is declared (CANON_FN, CANON_MEMBER, CANON_COLD, CANON_ROLLED) and,
 // for each lane type F (one float, or a vector of floats), Lanes<F>::Int, ::UInt and ::Double, fused(a, b, c) =
 // RN32(a*b + c), splat<F>(x), bits_of, lanes_from_bits and select(mask, a, b); further count_trailing_zeros(u64) and,
 // on a device with native numerics, exponential_of_two(f).

@@ -15,6 +15,7 @@ template<class Arguments> CANON_FN const TargetId* row_ids(const Arguments& a, i
 }
 
 template<class Arguments> CANON_FN bool all_ignored(const Arguments& a, const TargetId* ids) {
+  CANON_ROLLED
   for (i64 first = 0; first < a.ids_per_row; first += row_lanes()) {
     const i64 k = first + row_lane();
     const bool counts = k < a.ids_per_row && (i64)load(ids + k * a.id_stride_k) != a.options.ignore_index;
@@ -37,6 +38,7 @@ template<class Arguments> CANON_FN void write_row(const Arguments& a, i64 row, N
 
 template<class Arguments> CANON_FN void write_ignored_row(const Arguments& a, i64 row) {
   float* logp = a.logp + row_offset(row, a.options, a.logp_strides);
+  CANON_ROLLED
   for (i64 k = row_lane(); k < a.ids_per_row; k += row_lanes()) store(logp + k * a.logp_stride_k, 0.0f);
   write_row(a, row, zero_node(), 0.0f);
 }
@@ -47,6 +49,7 @@ CANON_FN void write_answers(const Arguments& a, i64 row, i64 row_number, const T
                             const Scale& scale, TargetLogit target_logit) {
   float* logp = a.logp + row_offset(row, a.options, a.logp_strides);
   BadTargets bad;
+  CANON_ROLLED
   for (i64 k = row_lane(); k < a.ids_per_row; k += row_lanes()) {
     const i64 id = (i64)load(ids + k * a.id_stride_k);
     float answer = 0.0f;

@@ -18,9 +18,13 @@ CANON_FN i64 vocab_size_of(const RowOptions& options) {
 }
 
 // Offset of row `row` in a tensor with these strides.
+CANON_COLD i64 row_offset_by_division(i64 row, i64 inner_rows, RowStrides strides) {
+  const i64 outer = row / inner_rows;
+  return outer * strides.outer + (row - outer * inner_rows) * strides.inner;
+}
 CANON_FN i64 row_offset(i64 row, const RowOptions& options, const RowStrides& strides) {
   if (row < options.inner_rows) return row * strides.inner;
-  return (row / options.inner_rows) * strides.outer + (row % options.inner_rows) * strides.inner;
+  return row_offset_by_division(row, options.inner_rows, strides);
 }
 
 CANON_FN Scale row_scale(i64 row, const RowOptions& options) {

@@ -8,6 +8,7 @@
 #define CANON_FN static inline __attribute__((always_inline))
 #define CANON_MEMBER inline __attribute__((always_inline))
 #define CANON_COLD static __attribute__((noinline))
+#define CANON_ROLLED // a loop that a GPU should not unroll
 
 #if defined(__x86_64__) && !defined(__FMA__)
 #define BILOGP_SOFTWARE_FMA 1

@@ -8,6 +8,9 @@
 #define CANON_FN static __device__ __forceinline__
 #define CANON_MEMBER __device__ __forceinline__
 #define CANON_COLD static __device__ __noinline__
+// Before a loop: all of it in a row, or never (compiling takes longest where it is unrolled).
+#define CANON_UNROLL _Pragma("unroll")
+#define CANON_ROLLED _Pragma("unroll 1")
 
 namespace canon {
 

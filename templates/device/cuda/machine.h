@@ -4,15 +4,14 @@
 
 #include "device/cuda/lanes.h"
 
-// A kernel's definition: BILOGP_KERNEL(threads of a block) name(BILOGP_BY_VALUE(Struct) a, ...).
-#define BILOGP_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads)
+// A kernel's definition: BILOGP_KERNEL(threads of a block, blocks that shall fit a multiprocessor)
+// name(BILOGP_BY_VALUE( Struct) a, ...).
+#define BILOGP_KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
 #define BILOGP_BY_VALUE(Struct) const __grid_constant__ Struct
 // One object of the block, called `name`; its memory holds anything at first, and no constructor runs.
 #define BILOGP_BLOCK_OBJECT(Type, name)                                                                                \
   __shared__ __align__(16) unsigned char name##_memory[sizeof(Type)];                                                  \
   Type& name = *reinterpret_cast<Type*>(name##_memory)
-#define BILOGP_UNROLL _Pragma("unroll")
-#define BILOGP_ROLLED _Pragma("unroll 1")
 
 namespace canon {
 

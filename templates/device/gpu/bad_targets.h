@@ -39,6 +39,7 @@ struct BadTargets {
     if (lanes == 0) return;
     i64 total = 0, lowest_k = 0, id = 0;
     bool any = false;
+    CANON_ROLLED
     while (lanes != 0) {
       const int lane = count_trailing_zeros(lanes);
       lanes &= lanes - 1;

@@ -31,7 +31,7 @@ struct BlockRange {
 template<class S> CANON_FN BlockRange block_range(const LaneColumns<S>& columns) {
   float high = negative_infinity, low_finite = -negative_infinity;
   bool unordered = false;
-  BILOGP_UNROLL
+  CANON_UNROLL
   for (int i = 0; i < S::vector_columns; ++i) {
     const float x = columns.has(i) ? columns.column(i) : negative_infinity;
     high = x > high ? x : high;
@@ -48,7 +48,7 @@ template<class S> CANON_FN BlockRange block_range(const LaneColumns<S>& columns)
 // Leaves p * 2^(n - R) added as binary32.
 template<class S> CANON_FN float scaled_sum(const LaneColumns<S>& columns, float c, float magic, float clamp_low) {
   float leaf[S::vector_columns];
-  BILOGP_UNROLL
+  CANON_UNROLL
   for (int i = 0; i < S::vector_columns; ++i) {
     const float x = columns.column(i);
     const float value = leaf_scaled(x > clamp_low ? x : clamp_low, c, magic);
@@ -59,7 +59,7 @@ template<class S> CANON_FN float scaled_sum(const LaneColumns<S>& columns, float
 
 template<class S> CANON_FN bool gap_is_empty(const LaneColumns<S>& columns, float low, float gap_end) {
   bool in_gap = false;
-  BILOGP_UNROLL
+  CANON_UNROLL
   for (int i = 0; i < S::vector_columns; ++i) {
     const float x = columns.column(i);
     in_gap = in_gap || (columns.has(i) && x > low && x < gap_end);
@@ -67,25 +67,32 @@ template<class S> CANON_FN bool gap_is_empty(const LaneColumns<S>& columns, floa
   return !warp_any(in_gap);
 }
 
-// Pairs with one fused multiply-add per exponent: |x| * c at most 2^21 for every finite x, and |x| at most B.
-template<class S> CANON_FN Node near_pairs(const LaneColumns<S>& columns, float c) {
-  Node leaf[S::vector_columns];
-  BILOGP_UNROLL
-  for (int i = 0; i < S::vector_columns; ++i) {
-    const float x = columns.column(i);
-    const float rounded = fused(x, c, round_magic);
-    const float p = leaf_value(fused(x, c, -(rounded - round_magic)));
-    const bool counts = columns.has(i) && x != negative_infinity;
-    leaf[i] = Node{counts ? p : 0.0f, counts ? (i32)bits_from_float(rounded) - round_magic_bits : zero_exponent};
-  }
-  return warp_pair_tree(pair_tree_of<S::vector_columns>(leaf));
+// A leaf far from 0, by binary64. Not inlined: it is long.
+CANON_COLD Node far_leaf(float x, float c, float bound) {
+  Scale scale = {};
+  scale.c = c;
+  scale.bound = bound;
+  Node leaf;
+  leaf_pair<float>(x, scale, leaf.m, leaf.E);
+  return leaf;
 }
 
-template<class S> CANON_FN Node far_pairs(const LaneColumns<S>& columns, const Scale& scale) {
+// Leaves as pairs (p, n). is_near: |x| * c is at most 2^21 for every finite x and |x| at most B, so that one fused
+// multiply-add gives n.
+template<class S> CANON_FN Node pair_of_columns(const LaneColumns<S>& columns, const Scale& scale, bool is_near) {
   Node leaf[S::vector_columns];
-  BILOGP_UNROLL
-  for (int i = 0; i < S::vector_columns; ++i)
-    leaf_pair<float>(columns.has(i) ? columns.column(i) : negative_infinity, scale, leaf[i].m, leaf[i].E);
+  CANON_UNROLL
+  for (int i = 0; i < S::vector_columns; ++i) {
+    const float x = columns.column(i);
+    const bool counts = columns.has(i) && x != negative_infinity;
+    if (is_near || !counts) {
+      const float rounded = fused(x, scale.c, round_magic);
+      const float p = leaf_value(fused(x, scale.c, -(rounded - round_magic)));
+      leaf[i] = Node{counts ? p : 0.0f, counts ? (i32)bits_from_float(rounded) - round_magic_bits : zero_exponent};
+    } else {
+      leaf[i] = far_leaf(x, scale.c, scale.bound);
+    }
+  }
   return warp_pair_tree(pair_tree_of<S::vector_columns>(leaf));
 }
 
@@ -100,19 +107,16 @@ template<class S> CANON_FN Node block_node(const LaneColumns<S>& columns, const 
   if (top <= 0x1p19f && top >= -0x1p19f && range.maximum <= scale.bound) {
     const float rounded = fused(range.maximum, c, round_magic);
     const i32 R = (i32)bits_from_float(rounded) - round_magic_bits - (120 - level);
-    const float magic = round_magic - (float)R;
-    // W0: every finite leaf fits, nothing is clamped.
-    if (within_bound && fused(range.minimum_finite, c, -(float)R) >= -124.0f)
-      return normalised(Node{scaled_sum(columns, c, magic, range.minimum_finite), R});
-    // W1. The roundings here move these limits by less than 0.1 in the exponent: far means n - R <= -123, and whatever
-    // is not far has n - R >= -94 + level.
-    const float clamp_low = (float)(R - 124) / c, gap_end = ((float)(R - 94 + level) + 0.1f) / c;
-    if (clamp_low >= -scale.bound && gap_is_empty(columns, clamp_low, gap_end))
-      return normalised(Node{scaled_sum(columns, c, magic, clamp_low), R});
+    // W0: every finite leaf fits, nothing is clamped. Else W1, where the roundings move the limits by less than 0.1 in
+    // the exponent: far means n - R <= -123, and whatever is not far has n - R >= -94 + level.
+    const bool all_fit = within_bound && fused(range.minimum_finite, c, -(float)R) >= -124.0f;
+    const float clamp_low = all_fit ? range.minimum_finite : (float)(R - 124) / c;
+    const float gap_end = ((float)(R - 94 + level) + 0.1f) / c;
+    if (all_fit || (clamp_low >= -scale.bound && gap_is_empty(columns, clamp_low, gap_end)))
+      return normalised(Node{scaled_sum(columns, c, round_magic - (float)R, clamp_low), R});
   }
-  if (within_bound && top <= 0x1p20f && top >= -0x1p20f && bottom >= -0x1p20f)
-    return normalised(near_pairs(columns, c));
-  return normalised(far_pairs(columns, scale));
+  const bool is_near = within_bound && top <= 0x1p20f && top >= -0x1p20f && bottom >= -0x1p20f;
+  return normalised(pair_of_columns(columns, scale, is_near));
 }
 
 } // namespace canon

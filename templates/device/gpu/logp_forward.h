@@ -20,13 +20,12 @@ CANON_FN void forward_part(const LogpForwardArguments& a, const GpuPlan& plan, i
   const Scale scale = row_scale(row, a.options);
   Node sum = poison_node();
   if (scale.valid) {
-    ColumnRange range = {0, vocab, vocab};
+    ColumnRange<Logits> range = whole_row<Logits>(vocab);
     if (plan.blocks_per_row > 1) {
       range.begin = (i64)part * plan.columns_per_block;
-      range.live_end = range.begin + plan.columns_per_block < vocab ? range.begin + plan.columns_per_block : vocab;
+      range.tree_end = range.begin + plan.columns_per_block;
+      if (range.live_end > range.tree_end) range.live_end = range.tree_end;
     }
-    constexpr i64 tile = TileShape<Logits>::columns;
-    range.tree_end = (range.live_end + tile - 1) / tile * tile; // a few zeros more do not change a sum
     TileSums<Logits> sums(RowReader<Logits>(logits, 0, vocab), scale);
     sum_range(sums, range, space);
     if (is_first_warp) sum = space.stack.root();
@@ -39,12 +38,15 @@ CANON_FN void forward_part(const LogpForwardArguments& a, const GpuPlan& plan, i
 
 } // namespace canon
 
-BILOGP_KERNEL(canon::block_threads)
+BILOGP_KERNEL(canon::block_threads, 3)
 bilogp_logp_forward(BILOGP_BY_VALUE(LogpForwardArguments) a, BILOGP_BY_VALUE(GpuPlan) plan) {
   BILOGP_BLOCK_OBJECT(canon::SumSpace, space);
   const i64 parts = plan.rows * plan.blocks_per_row;
-  for (i64 item = canon::block_of_grid(); item < parts; item += canon::grid_blocks())
-    canon::forward_part(a, plan, item / plan.blocks_per_row, (int)(item % plan.blocks_per_row), space);
+  CANON_ROLLED
+  for (i64 item = canon::block_of_grid(); item < parts; item += canon::grid_blocks()) {
+    const i64 row = item / plan.blocks_per_row;
+    canon::forward_part(a, plan, row, (int)(item - row * plan.blocks_per_row), space);
+  }
 }
 
 #endif

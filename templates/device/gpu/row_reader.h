@@ -14,15 +14,15 @@ CANON_FN Vector shifted_vector(const Vector& low, const Vector& high, u32 phase)
   u32 word[8] = {low.word[0],  low.word[1],  low.word[2],  low.word[3],
                  high.word[0], high.word[1], high.word[2], high.word[3]};
   if (phase & 8) {
-    BILOGP_UNROLL
+    CANON_UNROLL
     for (int i = 0; i < 6; ++i) word[i] = word[i + 2];
   }
   if (phase & 4) {
-    BILOGP_UNROLL
+    CANON_UNROLL
     for (int i = 0; i < 5; ++i) word[i] = word[i + 1];
   }
   Vector v;
-  BILOGP_UNROLL
+  CANON_UNROLL
   for (int i = 0; i < 4; ++i) v.word[i] = funnel_shift_right(word[i], word[i + 1], (phase & 3) * 8);
   return v;
 }
@@ -49,7 +49,7 @@ template<class S> struct RowReader {
   // Columns [column + first, column + last) of the vector that begins at `column`, all readable; the others are 0.
   CANON_MEMBER Vector some(i64 column, int first, int last) const {
     Vector v = {{0, 0, 0, 0}};
-    BILOGP_UNROLL
+    CANON_UNROLL
     for (int i = 0; i < S::vector_columns; ++i) {
       if (i < first || i >= last) continue;
       const u32 bits = S::stored_bits(load(row + column + i));

@@ -12,6 +12,7 @@ namespace canon {
 CANON_FN Node join_parts(const i32* words, int parts, i32 level, SumSpace& space) {
   if (lane_of_warp() == 0) space.stack.size = 0;
   warp_barrier();
+  CANON_ROLLED
   for (int begin = 0; begin < parts; begin += warp_lanes) {
     const int part = begin + lane_of_warp();
     Node node = zero_node();
@@ -20,7 +21,7 @@ CANON_FN Node join_parts(const i32* words, int parts, i32 level, SumSpace& space
       node = load_node(copy);
     }
     node = warp_joined(node, warp_lanes);
-    if (lane_of_warp() == 0) space.stack.push(node, (i64)begin << level, level + 5);
+    if (lane_of_warp() == 0) push_node(space.stack, node, (i64)begin << level, level + 5);
   }
   warp_barrier();
   return space.stack.root();

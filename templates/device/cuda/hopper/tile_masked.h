@@ -1,6 +1,6 @@
 // Tiles that are not plain: masked columns, offsets, wide rows.
 //
-// All words of the tile are held in registers and its maximum M is found; then the first way that is exact is taken:
+// The tile's maximum M is found first; then the first way that is exact is taken:
 //   masked    M is in the upper part of the plain window: far columns are raised to one that is absorbed, and the sum is made
 //             as a plain one is (W1 at reference 6), table included;
 //   empty     M = -inf: exactly zero;
@@ -28,12 +28,29 @@ struct TileSum {
 constexpr float real_exponent = -82.4f, top_exponent = 115.2f;
 constexpr float shifted_exponent_limit = 12000.0f; // of |M * c|: beyond, those roundings would matter
 
-template<class S> CANON_FN float tile_maximum(const u32* words) {
-  u32 a = words[0], b = words[1];
+// A lane's span as the masked ways read it, again for each look: from `live` columns on it is -inf.
+template<class S> struct MaskedSpan {
+  u32 address, lane;
+  int live;
+
+  CANON_MEMBER Vector vector(int j) const {
+    Vector v = load_shared_vector(address ^ (u32)(j << 4));
+    const int column = (j ^ (int)(lane & 7)) * TileShape<S>::vector_columns;
+    if (column + TileShape<S>::vector_columns > live) {
 #pragma unroll
-  for (int i = 2; i < span_words; i += 2) {
-    a = Words<S>::larger_or_nan(a, words[i]);
-    b = Words<S>::larger_or_nan(b, words[i + 1]);
+      for (int i = 0; i < vector_words; ++i) v.word[i] = Words<S>::cut(v.word[i], column + i * Words<S>::columns, live);
+    }
+    return v;
+  }
+};
+
+template<class S> CANON_FN float tile_maximum(const MaskedSpan<S>& span) {
+  u32 a = Words<S>::in_all_columns(Words<S>::minus_infinity), b = a;
+#pragma unroll 4
+  for (int j = 0; j < span_vectors; ++j) {
+    const Vector v = span.vector(j);
+    a = Words<S>::larger_or_nan(a, Words<S>::larger_or_nan(v.word[0], v.word[1]));
+    b = Words<S>::larger_or_nan(b, Words<S>::larger_or_nan(v.word[2], v.word[3]));
   }
   a = Words<S>::larger_or_nan(a, b);
   float m = Words<S>::column(a, 0);
@@ -48,28 +65,48 @@ template<class S> CANON_FN float tile_maximum(const u32* words) {
   return float_from_bits((u32)(key ^ ((key >> 31) & 0x7fffffff)));
 }
 
-template<class S> CANON_FN bool gap_is_free(const u32* words, const Gap<S>& gap) {
-  u32 running = 0;
-#pragma unroll
-  for (int i = 0; i < span_words; ++i) running = gap.look(words[i], running);
-  return __all_sync(all_lanes, gap.is_free(running));
+template<class S> CANON_FN bool gap_is_free(const MaskedSpan<S>& span, const Gap<S>& gap) {
+  u32 a = 0, b = 0;
+#pragma unroll 4
+  for (int j = 0; j < span_vectors; ++j) {
+    const Vector v = span.vector(j);
+    a = gap.look(v.word[1], gap.look(v.word[0], a));
+    b = gap.look(v.word[3], gap.look(v.word[2], b));
+  }
+  return __all_sync(all_lanes, gap.is_free(a) && gap.is_free(b));
 }
+
+// Sum of eight vectors, one after the other, in the tree's order.
+struct SpanLadder {
+  float first = 0.0f, second = 0.0f, third = 0.0f;
+  CANON_MEMBER void push(float s, int j) {
+    if ((j & 1) == 0) {
+      first = s;
+    } else if ((j & 2) == 0) {
+      second = first + s;
+    } else {
+      const float four = second + (first + s);
+      third = (j & 4) == 0 ? four : third + four;
+    }
+  }
+};
 
 // The span's sum with everything below `floor` raised to it.
 template<class S, bool UseTable>
-CANON_FN float raised_span(const u32* words, u32 floor, u32 table, const PlainWindow& window, float magic) {
-  float s[span_vectors];
-#pragma unroll
+CANON_FN float raised_span(const MaskedSpan<S>& span, u32 floor, u32 table, const PlainWindow& window, float magic) {
+  SpanLadder ladder;
+#pragma unroll 2
   for (int j = 0; j < span_vectors; ++j) {
+    const Vector v = span.vector(j);
     float t[vector_words];
 #pragma unroll
     for (int i = 0; i < vector_words; ++i) {
-      const u32 word = Words<S>::larger(words[j * vector_words + i], floor);
+      const u32 word = Words<S>::larger(v.word[i], floor);
       t[i] = UseTable ? plain_word_sum<S, UseTable>(word, i, table, window) : word_sum<S>(word, window.c, magic);
     }
-    s[j] = tree_of_4(t);
+    ladder.push(tree_of_4(t), j);
   }
-  return tree_of_8(s);
+  return ladder.third;
 }
 
 // The window around a maximum M: `floor` is the first stored number not below M - 238 / c, and R puts it at -124.
@@ -95,20 +132,20 @@ template<class S> struct ShiftedWindow {
 };
 
 // Only the two patterns `top` (finite, a leaf of value p) and -inf are there.
-template<class S> CANON_FN float constant_span(const u32* words, u32 top, float p) {
-  float s[span_vectors];
-#pragma unroll
+template<class S> CANON_FN float constant_span(const MaskedSpan<S>& span, u32 top, float p) {
+  SpanLadder ladder;
+#pragma unroll 1
   for (int j = 0; j < span_vectors; ++j) {
+    const Vector v = span.vector(j);
     float t[vector_words];
 #pragma unroll
     for (int i = 0; i < vector_words; ++i) {
-      const u32 word = words[j * vector_words + i];
-      t[i] = Words<S>::column_equals(word, 0, top) ? p : 0.0f;
-      if constexpr (Words<S>::columns == 2) t[i] = t[i] + (Words<S>::column_equals(word, 1, top) ? p : 0.0f);
+      t[i] = Words<S>::column_equals(v.word[i], 0, top) ? p : 0.0f;
+      if constexpr (Words<S>::columns == 2) t[i] = t[i] + (Words<S>::column_equals(v.word[i], 1, top) ? p : 0.0f);
     }
-    s[j] = tree_of_4(t);
+    ladder.push(tree_of_4(t), j);
   }
-  return tree_of_8(s);
+  return ladder.third;
 }
 
 CANON_FN float clamp_bound(float c) {
@@ -120,50 +157,35 @@ CANON_FN float clamp_bound(float c) {
 // The tile at `tile`, columns from `live` of this lane on being -inf.
 template<class S, bool UseTable>
 CANON_COLD TileSum masked_tile(u32 tile, u32 lane, int live, u32 table, const PlainWindow window) {
-  const u32 span = span_address(tile, lane);
-  u32 words[span_words];
-#pragma unroll
-  for (int j = 0; j < span_vectors; ++j) {
-    const Vector v = load_shared_vector(span ^ (u32)(j << 4));
-#pragma unroll
-    for (int i = 0; i < vector_words; ++i) words[j * vector_words + i] = v.word[i];
-  }
-  if (__any_sync(all_lanes, live < TileShape<S>::span_columns)) {
-#pragma unroll
-    for (int i = 0; i < span_words; ++i) {
-      const int column = ((i / vector_words) ^ (int)(lane & 7)) * TileShape<S>::vector_columns +
-                         (i % vector_words) * Words<S>::columns;
-      words[i] = Words<S>::cut(words[i], column, live);
-    }
-  }
-  const float m = tile_maximum<S>(words), c = window.c;
+  const MaskedSpan<S> span = {span_address(tile, lane), lane, live};
+  const float m = tile_maximum(span), c = window.c;
   if (m != m || m == -negative_infinity) return TileSum{quiet_nan(), 0};
   if (m == negative_infinity) return TileSum{0.0f, plain_reference};
   if (window.floor != 0 && m <= Words<S>::value(window.limit) && m >= Words<S>::value(window.real) &&
-      gap_is_free<S>(words, Gap<S>(window.real, window.floor))) {
+      gap_is_free(span, Gap<S>(window.real, window.floor))) {
     const u32 floor = Words<S>::in_all_columns(window.floor);
-    return TileSum{raised_span<S, UseTable>(words, floor, table, window, plain_magic), plain_reference};
+    return TileSum{raised_span<S, UseTable>(span, floor, table, window, plain_magic), plain_reference};
   }
   const float exponent = m * c;
   if (exponent <= shifted_exponent_limit && exponent >= -shifted_exponent_limit) {
     const ShiftedWindow<S> w = ShiftedWindow<S>::around(m, c);
-    if (m >= w.real && m <= w.top && gap_is_free<S>(words, w.gap)) {
+    if (m >= w.real && m <= w.top && gap_is_free(span, w.gap)) {
       const u32 floor = Words<S>::in_all_columns(w.floor);
-      return TileSum{raised_span<S, false>(words, floor, table, window, round_magic - (float)w.R), w.R};
+      return TileSum{raised_span<S, false>(span, floor, table, window, round_magic - (float)w.R), w.R};
     }
   }
   const Scale scale = {c, 0.0f, clamp_bound(c), false, true};
   const u32 top = Words<S>::truncated(m);
-  if (exponent < -shifted_exponent_limit && gap_is_free<S>(words, Gap<S>(top, Words<S>::minus_infinity))) {
+  if (exponent < -shifted_exponent_limit && gap_is_free(span, Gap<S>(top, Words<S>::minus_infinity))) {
     float p;
     i32 n;
     leaf_pair<float>(m, scale, p, n);
-    return TileSum{constant_span<S>(words, top, p), n};
+    return TileSum{constant_span(span, top, p), n};
   }
   const float near_limit = near_exponent / c;
   const bool near = m <= near_limit && near_limit <= scale.bound &&
-                    gap_is_free<S>(words, Gap<S>(pattern_above<S>(-near_limit), Words<S>::minus_infinity));
-  const Node sum = near ? near_tile<S>(span, lane, live, c) : general_tile<S>(tile, lane, live, scale);
+                    gap_is_free(span, Gap<S>(pattern_above<S>(-near_limit), Words<S>::minus_infinity));
+  const Node sum = near ? near_tile<S>(span.address, lane, live, c) : general_tile<S>(tile, lane, live, scale);
   return TileSum{lane == 0 ? sum.m : 0.0f, sum.E};
 }
 

@@ -44,7 +44,7 @@ CANON_FN Node near_sum(Node a, Node b) {
 
 // Pushes one leaf or vector after another and joins as the bits of the counter say; `size` of them make a span.
 struct PairLadder {
-  Node first, second, third;
+  Node first = {}, second = {}, third = {};
   template<class Sum> CANON_MEMBER void push(Node p, int j, Sum sum) {
     if ((j & 1) == 0) {
       first = p;

@@ -36,7 +36,7 @@ template<class S> struct Words;
   CANON_FN u32 in_all_columns(u32 pattern) { return pattern * 0x10001u; }                                              \
   CANON_FN u32 add_then_max(u32 word, u32 addend, u32 running) {                                                       \
     u32 r;                                                                                                             \
-    asm("{\n\t.reg .u32 sum;\n\tadd.u16x2 sum, %1, %2;\n\tmax.u16x2 %0, sum, %3;\n\t}"                                 \
+    asm("{\n\t.reg .b32 sum;\n\tadd.u16x2 sum, %1, %2;\n\tmax.u16x2 %0, sum, %3;\n\t}"                                 \
         : "=r"(r)                                                                                                      \
         : "r"(word), "r"(addend), "r"(running));                                                                       \
     return r;                                                                                                          \

@@ -1,0 +1,11 @@
+// logp_forward on Hopper: BILOGP_PLAN chooses how.
+#include "canon/arguments.h"
+#include "device/gpu/plan.h"
+#if BILOGP_PLAN == 1
+#include "device/cuda/hopper/logp_forward_ring.h"
+
+BILOGP_KERNEL(canon::ring_threads, 1)
+bilogp_logp_forward(BILOGP_BY_VALUE(LogpForwardArguments) a, BILOGP_BY_VALUE(GpuPlan) plan) {
+  canon::forward_ring(a, plan);
+}
+#endif
