@@ -1,11 +1,10 @@
-// Binding: from a Runtime and a specialization to a kernel that can be launched.
+// Binding: from a Runtime and a specialization to a CPU kernel that can be launched. (cuda_binding.hpp for CUDA.)
 #pragma once
 
 #include <cstdint>
 
 #include "bilogp/runtime.hpp"
 #include "runtime/backends/cpu/kernels.hpp"
-#include "runtime/backends/cpu/targets.hpp"
 #include "runtime/kernel_table.hpp"
 
 namespace bilogp {
@@ -13,8 +12,8 @@ inline namespace v1 {
 
 class Binding {
 public:
-  // The runtime that a call on `device` really uses. Throws Error(unsupported) where there is none, or where this
-  // machine lacks the runtime's target.
+  // The runtime that a call on the CPU really uses. Throws Error(unsupported) where the tensors are on another device,
+  // the runtime is not a CPU's, or this machine lacks its target.
   static Runtime& launchable(Runtime& runtime, const Device& device);
 
   // The loaded kernel; compiled, or read from the store, at first use.
@@ -29,6 +28,7 @@ public:
   }
 
   static bool is_automatic(const Runtime& runtime) noexcept { return runtime.target_id_ < 0; }
+  static int target_id(const Runtime& runtime) noexcept { return runtime.target_id_; }
 
 private:
   static const LoadedKernel& load(const Runtime& runtime, const Specialization& spec, KernelKey key);
@@ -47,7 +47,7 @@ inline void merge_target_errors(std::int64_t* into, const std::int64_t* words, s
   into[0] += words[0];
 }
 
-// Target ids flagged with validation off and no buffer of the caller's: one set of words per device.
-void record_target_errors(const Device& device, const std::int64_t words[4]) noexcept;
+// Target ids flagged on the CPU with validation off and no buffer of the caller's.
+void record_target_errors(const std::int64_t words[4]) noexcept;
 
 } // namespace bilogp

@@ -97,6 +97,7 @@ bilogp_options default_options() {
   options.ignore_index = -100;
   options.temperature = 1;
   options.vocab_size = -1;
+  options.plan = -1;
   return options;
 }
 
@@ -116,6 +117,7 @@ bilogp::LogpOptions options_of(const bilogp_options* given) {
   result.validate = static_cast<bilogp::Validate>(options.validate);
   result.error_buffer = options.error_buffer;
   result.threads = options.threads;
+  result.plan = options.plan;
   return result;
 }
 
@@ -179,6 +181,26 @@ int bilogp_logp_backward(bilogp_runtime* runtime, const bilogp_tensor* logits, c
     args.options = options_of(options);
     args.stream = stream;
     runtime_of(runtime).logp_backward(args);
+  });
+}
+
+int bilogp_logp_with_gradient(bilogp_runtime* runtime, const bilogp_tensor* logits, const bilogp_tensor* target_ids,
+                              const bilogp_tensor* grad_logp, const bilogp_tensor* logp, const bilogp_tensor* lse,
+                              const bilogp_tensor* row_state, const bilogp_tensor* grad_logits, int in_place,
+                              const bilogp_options* options, void* stream) {
+  return guarded([&] {
+    bilogp::LogpGradientArgs args;
+    args.logits = view_of("logits", logits);
+    args.target_ids = view_of("target_ids", target_ids);
+    args.grad_logp = view_of("grad_logp", grad_logp);
+    args.logp = view_of("logp", logp);
+    args.lse = optional_view("lse", lse);
+    args.row_state = optional_view("row_state", row_state);
+    args.grad_logits = view_of("grad_logits", grad_logits);
+    args.in_place = in_place != 0;
+    args.options = options_of(options);
+    args.stream = stream;
+    runtime_of(runtime).logp_with_gradient(args);
   });
 }
 

@@ -11,6 +11,9 @@
 #include "runtime/backends/cpu/compiler.hpp"
 #include "runtime/backends/cpu/image.hpp"
 #include "runtime/backends/cpu/kernels.hpp"
+#include "runtime/backends/cuda/kernels.hpp"
+#include "runtime/backends/cuda/module.hpp"
+#include "runtime/backends/cuda/nvrtc.hpp"
 #include "runtime/log.hpp"
 
 namespace bilogp {
@@ -28,12 +31,65 @@ cache::Store& store() {
   return cache::process_store();
 }
 
-class CpuProvision {
+class CpuKernel {
 public:
-  CpuProvision(const Specialization& spec, const cpu::Target& target, bool runnable)
-      : spec_(spec), runnable_(runnable), request_(cpu::compile_request(spec, target)), key_(cpu::store_key(request_)) {
+  static constexpr const char* backend = "cpu";
+
+  CpuKernel(const Specialization& spec, const cpu::Target& target, bool runnable)
+      : entry_(cpu::entry_name(spec)), runnable_(runnable), request_(cpu::compile_request(spec, target)) {}
+
+  [[nodiscard]] cache::Key key() const { return cpu::store_key(request_); }
+  [[nodiscard]] std::string target() const { return request_.target.name; }
+  [[nodiscard]] static std::string compiler() { return std::string(cpu::compiler_version()); }
+  [[nodiscard]] std::string compile() const { return cpu::compile(request_).image; }
+
+  void* load(std::string_view image) {
+    if (!runnable_) {
+      cpu::decode_image(image);
+      return nullptr;
+    }
+    // Leaked: a kernel is never unloaded.
+    const auto* mapped = new cpu::MappedImage(image);
+    void* entry = mapped->entry(entry_);
+    if (entry == nullptr) throw Error(ErrorKind::cache, fmt::format("a kernel image lacks the entry {}", entry_));
+    return entry;
+  }
+
+private:
+  const std::string entry_;
+  const bool runnable_;
+  const cpu::CompileRequest request_;
+};
+
+class CudaKernel {
+public:
+  static constexpr const char* backend = "cuda";
+
+  CudaKernel(const Specialization& spec, const cuda::Target& target, cuda::Device* device)
+      : device_(device), request_(cuda::compile_request(spec, target)) {}
+
+  [[nodiscard]] cache::Key key() const { return cuda::store_key(request_); }
+  [[nodiscard]] std::string target() const { return request_.target.name; }
+  [[nodiscard]] static std::string compiler() { return "NVRTC " + cuda::nvrtc().version; }
+  [[nodiscard]] std::string compile() const { return cuda::compile(request_).image; }
+
+  void* load(std::string_view image) {
+    if (device_ != nullptr) return cuda::load_function(*device_, image, request_.entry);
+    cuda::check_image(image);
+    return nullptr;
+  }
+
+private:
+  cuda::Device* const device_;
+  const cuda::CompileRequest request_;
+};
+
+// One kernel on its way into the process. `Kernel` says how its back end compiles and loads.
+template<class Kernel> class Provision {
+public:
+  Provision(const Specialization& spec, Kernel kernel) : kernel_(std::move(kernel)), key_(kernel_.key()) {
     info_.specialization = spec;
-    info_.target = "cpu:" + target.name;
+    info_.target = fmt::format("{}:{}", Kernel::backend, kernel_.target());
   }
 
   LoadedKernel provide() {
@@ -47,15 +103,7 @@ public:
 private:
   LoadedKernel load(std::string_view image) {
     LoadedKernel kernel;
-    if (runnable_) {
-      // Leaked: a kernel is never unloaded.
-      const auto* mapped = new cpu::MappedImage(image);
-      kernel.entry = mapped->entry(cpu::entry_name(spec_));
-      if (kernel.entry == nullptr)
-        throw Error(ErrorKind::cache, fmt::format("a kernel image lacks the entry {}", cpu::entry_name(spec_)));
-    } else {
-      cpu::decode_image(image);
-    }
+    kernel.entry = kernel_.load(image);
     info_.image_bytes = static_cast<std::int64_t>(image.size());
     info_.seconds = seconds_since(start_);
     kernel.info = info_;
@@ -72,30 +120,40 @@ private:
       return load(entry->payload);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::cache) throw;
-      store().erase(key_); // its checksum held, but it is no image: compile again
+      store().erase(key_); // its checksum held, but it does not load: compile again
       return std::nullopt;
     }
   }
 
   LoadedKernel compile() {
     start_ = Clock::now();
-    const cpu::CompiledImage compiled = cpu::compile(request_);
+    const std::string image = kernel_.compile();
     info_.origin = KernelOrigin::compiled;
-    info_.compiler = cpu::compiler_version();
-    LoadedKernel kernel = load(compiled.image);
+    info_.compiler = Kernel::compiler();
+    LoadedKernel kernel = load_fresh(image);
     cache::Metadata metadata;
-    metadata.backend = "cpu";
-    metadata.target = request_.target.name;
+    metadata.backend = Kernel::backend;
+    metadata.target = kernel_.target();
     metadata.compiler = info_.compiler;
-    metadata.description = describe(spec_);
+    metadata.description = describe(info_.specialization);
     metadata.compile_microseconds = static_cast<std::int64_t>(kernel.info.seconds * 1e6);
-    store().put(key_, metadata, compiled.image);
+    store().put(key_, metadata, image);
     return kernel;
   }
 
-  const Specialization spec_;
-  const bool runnable_;
-  const cpu::CompileRequest request_;
+  // An image that was made a moment ago and is refused all the same is no matter of the store.
+  LoadedKernel load_fresh(const std::string& image) {
+    try {
+      return load(image);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::cache) throw;
+      throw Error(ErrorKind::compile_failed,
+                  fmt::format("{}, though {} has just made it; use a compiler that is no newer than the driver",
+                              error.what(), info_.compiler));
+    }
+  }
+
+  Kernel kernel_;
   const cache::Key key_;
   KernelInfo info_;
   Clock::time_point start_;
@@ -104,7 +162,11 @@ private:
 } // namespace
 
 LoadedKernel provide_cpu_kernel(const Specialization& spec, const cpu::Target& target, bool runnable) {
-  return CpuProvision(spec, target, runnable).provide();
+  return Provision(spec, CpuKernel(spec, target, runnable)).provide();
+}
+
+LoadedKernel provide_cuda_kernel(const Specialization& spec, const cuda::Target& target, cuda::Device* device) {
+  return Provision(spec, CudaKernel(spec, target, device)).provide();
 }
 
 } // namespace bilogp

@@ -19,6 +19,8 @@ std::string_view to_string(Operator op) noexcept {
     return "logp_partial";
   case Operator::logp_finish:
     return "logp_finish";
+  case Operator::logp_with_gradient:
+    return "logp_with_gradient";
   }
   return "unknown";
 }
@@ -29,8 +31,9 @@ std::string_view to_string(Numerics numerics) noexcept {
 
 std::string describe(const Specialization& spec) {
   const std::string vocab = spec.vocab_size > 0 ? fmt::format("{}", spec.vocab_size) : "any";
-  return fmt::format("{} {} {} vocab={} {}", to_string(spec.op), to_string(spec.logits_dtype), to_string(spec.id_dtype),
-                     vocab, to_string(spec.numerics));
+  const std::string plan = spec.variant > 0 ? fmt::format(" plan={}", spec.variant) : "";
+  return fmt::format("{} {} {} vocab={} {}{}", to_string(spec.op), to_string(spec.logits_dtype),
+                     to_string(spec.id_dtype), vocab, to_string(spec.numerics), plan);
 }
 
 } // namespace v1
@@ -52,7 +55,8 @@ void check_specialization(const Specialization& spec) {
 }
 
 Specialization normalised(Specialization spec) {
-  const bool fixed = spec.op == Operator::logp_forward && spec.vocab_size >= smallest_fixed_vocab;
+  const bool reads_rows = spec.op == Operator::logp_forward || spec.op == Operator::logp_with_gradient;
+  const bool fixed = reads_rows && spec.vocab_size >= smallest_fixed_vocab;
   if (!fixed) spec.vocab_size = 0;
   // Finishing reads nodes and ids, never logits in their storage type.
   if (spec.op == Operator::logp_finish) spec.logits_dtype = DType::float32;

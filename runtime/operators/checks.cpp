@@ -180,12 +180,28 @@ void no_overlap(std::string_view name, const TensorView& tensor, std::string_vie
     refuse(ErrorKind::invalid_argument, "{} shares memory with {}; expected memory of its own", name, other_name);
 }
 
+void gradient(const TensorView& grad, const TensorView& logits, bool in_place) {
+  const int leading = logits.rank - 1;
+  dtype("grad_logits", grad, logits.dtype);
+  shape("grad_logits", grad, logits, leading, logits.shape[leading]);
+  last_stride_one("grad_logits", grad);
+  memory("grad_logits", grad);
+  same_device("grad_logits", grad, logits);
+  distinct_elements("grad_logits", grad);
+  if (!in_place) return no_overlap("grad_logits", grad, "logits (set in_place to overwrite them)", logits);
+  bool same = grad.data == logits.data;
+  for (int d = 0; d < grad.rank; ++d) same = same && (grad.strides[d] == logits.strides[d] || grad.shape[d] <= 1);
+  if (!same)
+    refuse(ErrorKind::invalid_argument, "in_place is set, but grad_logits is not the memory of logits with the same "
+                                        "strides; pass logits as grad_logits, or clear in_place");
+}
+
 float options(const LogpOptions& options, const TensorView& rows, int leading_rank) {
   constexpr double low = 0x1p-20;
   constexpr double high = 0x1p20;
   const double given = options.temperature;
   const float temperature = std::isfinite(given) ? nearest_float(given) : 0.0F;
-  if (!std::isfinite(given) || !(temperature >= static_cast<float>(low) && temperature <= static_cast<float>(high)))
+  if (!std::isfinite(given) || temperature < static_cast<float>(low) || temperature > static_cast<float>(high))
     refuse(ErrorKind::invalid_argument, "temperature is {}; expected a number from 2^-20 to 2^20", given);
   if (options.temperature_per_row.present()) {
     dtype("temperature_per_row", options.temperature_per_row, DType::float32);
@@ -193,7 +209,7 @@ float options(const LogpOptions& options, const TensorView& rows, int leading_ra
     memory("temperature_per_row", options.temperature_per_row);
     same_device("temperature_per_row", options.temperature_per_row, rows);
   }
-  if (options.numerics != Numerics::portable)
+  if (options.numerics != Numerics::portable && rows.device.type == DeviceType::cpu)
     refuse(ErrorKind::unsupported, "native numerics were asked for on a CPU; expected portable, which is the contract");
   if (options.threads < 0 || options.threads > cpu::largest_thread_count)
     refuse(ErrorKind::invalid_argument, "threads is {}; expected 0 (the default) to {}", options.threads,
@@ -210,8 +226,7 @@ std::int64_t vocab_size(const LogpOptions& options, std::int64_t stored) {
 }
 
 bool wants_validation(const LogpOptions& options, const Device& device) {
-  if (options.validate == Validate::automatic) return device.type == DeviceType::cpu;
-  return options.validate == Validate::on;
+  return device.type == DeviceType::cpu && options.validate != Validate::off;
 }
 
 void target_ids(const TensorView& ids, int leading_rank, std::int64_t vocab_size, std::int64_t ignore_index) {

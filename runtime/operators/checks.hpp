@@ -32,7 +32,10 @@ void same_device(std::string_view name, const TensorView& tensor, const TensorVi
 // The two do not share a byte.
 void no_overlap(std::string_view name, const TensorView& tensor, std::string_view other_name, const TensorView& other);
 
-// Temperature, its tensor, threads, numerics. Returns the temperature as the kernels take it.
+// grad_logits: [..., V] as the logits, memory of its own or, with `in_place`, that of the logits.
+void gradient(const TensorView& grad, const TensorView& logits, bool in_place);
+
+// Temperature, its tensor, threads, numerics, plan. Returns the temperature as the kernels take it.
 float options(const LogpOptions& options, const TensorView& rows, int leading_rank);
 
 // options.vocab_size resolved against the stored columns.
@@ -40,6 +43,8 @@ std::int64_t vocab_size(const LogpOptions& options, std::int64_t stored);
 
 // Every id is in [0, vocab_size) or ignore_index; else Error(out_of_range) naming row and id.
 void target_ids(const TensorView& ids, int leading_rank, std::int64_t vocab_size, std::int64_t ignore_index);
+// Whether they are checked before the launch by reading them in place: on a CPU, unless validate is off. (On a GPU the
+// call does it, see gpu_call.hpp.)
 bool wants_validation(const LogpOptions& options, const Device& device);
 
 } // namespace bilogp::check

@@ -26,9 +26,9 @@ public:
     const std::scoped_lock lock(mutex_);
     merge_target_errors(total_, words, row_offset);
   }
-  void publish(const LogpOptions& options, const Device& device) const noexcept {
+  void publish(const LogpOptions& options) const noexcept {
     if (total_[0] == 0) return;
-    if (options.error_buffer == nullptr) return record_target_errors(device, total_);
+    if (options.error_buffer == nullptr) return record_target_errors(total_);
     merge_target_errors(options.error_buffer, total_);
   }
 
@@ -42,9 +42,9 @@ inline int threads_of(const LogpOptions& options) {
 }
 
 // Runs rows [0, rows) of one launch, in pieces of a size that keeps the pieces worth a thread.
-template<class Arguments>
-void launch_rows(cpu::KernelFunction kernel, Arguments& arguments, std::int64_t rows, std::int64_t bytes_per_row,
-                 int threads, std::int64_t row_offset, CallErrors& errors) {
+template<class Kernel, class Arguments>
+void launch_rows(Kernel kernel, Arguments& arguments, std::int64_t rows, std::int64_t bytes_per_row, int threads,
+                 std::int64_t row_offset, CallErrors& errors) {
   const auto run = [&](Arguments& own, std::int64_t begin, std::int64_t end) {
     std::int64_t words[4] = {};
     own.options.errors = reinterpret_cast<kernel::i64*>(words);

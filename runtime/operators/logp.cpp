@@ -1,5 +1,6 @@
 // logp: check arguments, choose the specialization, plan the launch.
 #include "runtime/operators/checks.hpp"
+#include "runtime/operators/gpu_call.hpp"
 #include "runtime/operators/launch.hpp"
 #include "runtime/operators/split_rows.hpp"
 
@@ -80,11 +81,31 @@ kernel::LogpForwardArguments kernel_arguments(const LogpArgs& args, const Checke
   return a;
 }
 
+void logp_on_gpu(const GpuCall& call, const LogpArgs& args, const Checked& checked, const RowSpace& space,
+                 const Slots& slots) {
+  call.check_tensors({{"logits", &args.logits},
+                      {"target_ids", &args.target_ids},
+                      {"logp", &args.logp},
+                      {"lse", &args.lse},
+                      {"row_state", &args.row_state}});
+  call.check_target_ids(args.target_ids, checked.leading_rank, checked.vocab_size);
+  const Specialization spec{Operator::logp_forward, args.logits.dtype, args.target_ids.dtype, checked.vocab_size,
+                            args.options.numerics};
+  for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
+    kernel::LogpForwardArguments arguments = kernel_arguments(args, checked, space, slots, launch);
+    cuda::LaunchShape shape;
+    shape.columns = shape.vocab_size = checked.vocab_size;
+    shape.stored_columns = args.logits.shape[checked.leading_rank];
+    shape.ids_per_row = checked.ids_per_row;
+    shape.alignment = row_alignment(arguments.logits, arguments.logits_strides, size_of(args.logits.dtype));
+    call.launch(spec, shape, arguments, space, launch);
+  }
+}
+
 } // namespace
 
 void Runtime::logp(const LogpArgs& args) {
   const Checked checked = check_arguments(args);
-  Runtime& runtime = Binding::launchable(*this, args.logits.device);
   RowSpace space(args.logits, checked.leading_rank);
   if (space.rows() == 0) return;
   Slots slots{space.add(args.logits), space.add(args.target_ids), space.add(args.logp)};
@@ -92,7 +113,10 @@ void Runtime::logp(const LogpArgs& args) {
   if (args.row_state.present()) slots.row_state = space.add(args.row_state);
   if (args.options.temperature_per_row.present()) slots.temperature = space.add(args.options.temperature_per_row);
   space.collapse();
+  if (GpuCall::is_meant(args.logits.device))
+    return logp_on_gpu(GpuCall(*this, args.logits.device, args.options, args.stream), args, checked, space, slots);
 
+  Runtime& runtime = Binding::launchable(*this, args.logits.device);
   const Specialization spec{Operator::logp_forward, args.logits.dtype, args.target_ids.dtype, checked.vocab_size};
   const int threads = threads_of(args.options);
   const std::int64_t bytes_per_row = checked.vocab_size * size_of(args.logits.dtype);
@@ -105,7 +129,7 @@ void Runtime::logp(const LogpArgs& args) {
     else
       launch_rows(Binding::cpu_function(runtime, spec), arguments, rows, bytes_per_row, threads, launch * rows, errors);
   }
-  errors.publish(args.options, args.logits.device);
+  errors.publish(args.options);
 }
 
 } // namespace bilogp

@@ -3,6 +3,7 @@
 
 #include "runtime/kernel_key.hpp"
 #include "runtime/operators/checks.hpp"
+#include "runtime/operators/gpu_call.hpp"
 #include "runtime/operators/launch.hpp"
 
 namespace bilogp {
@@ -15,25 +16,12 @@ struct Checked {
   float temperature = 1;
 };
 
-void check_gradient(const LogpBackwardArgs& args, int leading) {
+void check_gradient(const LogpBackwardArgs& args) {
   const TensorView& grad = args.grad_logits;
-  check::dtype("grad_logits", grad, args.logits.dtype);
-  check::shape("grad_logits", grad, args.logits, leading, args.logits.shape[leading]);
-  check::last_stride_one("grad_logits", grad);
-  check::memory("grad_logits", grad);
-  check::same_device("grad_logits", grad, args.logits);
-  check::distinct_elements("grad_logits", grad);
+  check::gradient(grad, args.logits, args.in_place);
   check::no_overlap("grad_logits", grad, "row_state", args.row_state);
   check::no_overlap("grad_logits", grad, "target_ids", args.target_ids);
   check::no_overlap("grad_logits", grad, "grad_logp", args.grad_logp);
-  if (!args.in_place)
-    return check::no_overlap("grad_logits", grad, "logits (set in_place to overwrite them)", args.logits);
-  bool same = grad.data == args.logits.data;
-  for (int d = 0; d < grad.rank; ++d) same = same && (grad.strides[d] == args.logits.strides[d] || grad.shape[d] <= 1);
-  if (!same)
-    throw Error(ErrorKind::invalid_argument,
-                "in_place is set, but grad_logits is not the memory of logits with the same "
-                "strides; pass logits as grad_logits, or clear in_place");
 }
 
 Checked check_arguments(const LogpBackwardArgs& args) {
@@ -55,7 +43,7 @@ Checked check_arguments(const LogpBackwardArgs& args) {
   check::same_device("row_state", args.row_state, args.logits);
   check::dtype("grad_logp", args.grad_logp, DType::float32);
   check::row_input("grad_logp", args.grad_logp, args.logits, leading);
-  check_gradient(args, leading);
+  check_gradient(args);
   const std::int64_t full = args.full_vocab == -1 ? checked.columns : args.full_vocab;
   if (full < 1 || full > largest_vocab)
     throw Error(
@@ -117,18 +105,43 @@ void launch_column_blocks(cpu::KernelFunction function, const kernel::LogpBackwa
   cpu::for_ranges(blocks * rows, 1, threads, piece);
 }
 
+void backward_on_gpu(const GpuCall& call, const LogpBackwardArgs& args, const Checked& checked, const RowSpace& space,
+                     const Slots& slots) {
+  call.check_tensors({{"logits", &args.logits},
+                      {"target_ids", &args.target_ids},
+                      {"row_state", &args.row_state},
+                      {"grad_logp", &args.grad_logp},
+                      {"grad_logits", &args.grad_logits}});
+  call.check_target_ids(args.target_ids, checked.leading_rank, checked.vocab_size);
+  const Specialization spec{Operator::logp_backward, args.logits.dtype, args.target_ids.dtype, checked.vocab_size,
+                            args.options.numerics};
+  const std::int64_t element_bytes = size_of(args.logits.dtype);
+  for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
+    kernel::LogpBackwardArguments arguments = kernel_arguments(args, checked, space, slots, launch);
+    cuda::LaunchShape shape;
+    shape.columns = shape.stored_columns = checked.columns;
+    shape.vocab_size = checked.vocab_size;
+    shape.in_place = args.in_place;
+    shape.alignment = std::min(row_alignment(arguments.logits, arguments.logits_strides, element_bytes),
+                               row_alignment(arguments.grad_logits, arguments.grad_strides, element_bytes));
+    call.launch(spec, shape, arguments, space, launch);
+  }
+}
+
 } // namespace
 
 void Runtime::logp_backward(const LogpBackwardArgs& args) {
   const Checked checked = check_arguments(args);
-  Runtime& runtime = Binding::launchable(*this, args.logits.device);
   RowSpace space(args.logits, checked.leading_rank);
   if (space.rows() == 0) return;
   Slots slots{space.add(args.logits), space.add(args.grad_logits), space.add(args.target_ids),
               space.add(args.row_state), space.add(args.grad_logp)};
   if (args.options.temperature_per_row.present()) slots.temperature = space.add(args.options.temperature_per_row);
   space.collapse();
+  if (GpuCall::is_meant(args.logits.device))
+    return backward_on_gpu(GpuCall(*this, args.logits.device, args.options, args.stream), args, checked, space, slots);
 
+  Runtime& runtime = Binding::launchable(*this, args.logits.device);
   const Specialization spec{Operator::logp_backward, args.logits.dtype, args.target_ids.dtype, checked.vocab_size};
   const cpu::KernelFunction function = Binding::cpu_function(runtime, spec);
   const int threads = threads_of(args.options);
@@ -142,7 +155,7 @@ void Runtime::logp_backward(const LogpBackwardArgs& args) {
     else
       launch_rows(function, arguments, rows, bytes_per_row, threads, launch * rows, errors);
   }
-  errors.publish(args.options, args.logits.device);
+  errors.publish(args.options);
 }
 
 } // namespace bilogp

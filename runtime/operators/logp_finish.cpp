@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/operators/checks.hpp"
+#include "runtime/operators/gpu_call.hpp"
 #include "runtime/operators/launch.hpp"
 #include "runtime/operators/shards.hpp"
 
@@ -60,14 +61,20 @@ void check_output(std::string_view name, const TensorView& output, const LogpFin
   for (const ShardNodes& shard : args.shards) check::no_overlap(name, output, "nodes", shard.nodes);
 }
 
-} // namespace
+struct Checked {
+  int leading_rank = 0;
+  std::int64_t vocab_size = 0;
+  float temperature = 1;
+  std::vector<ShardNodes> shards; // in column order
+};
 
-void Runtime::logp_finish(const LogpFinishArgs& args) {
+Checked check_arguments(const LogpFinishArgs& args) {
+  Checked checked;
   check::id_dtype("target_ids", args.target_ids);
   check::memory("target_ids", args.target_ids);
-  const int leading = args.target_ids.rank;
+  const int leading = checked.leading_rank = args.target_ids.rank;
   if (leading < 1) throw Error(ErrorKind::invalid_argument, "target_ids has no dimension; expected [...]");
-  const std::vector<ShardNodes> shards = ordered_shards(args, leading);
+  checked.shards = ordered_shards(args, leading);
   check::dtype("target_logit", args.target_logit, DType::float32);
   check::row_input("target_logit", args.target_logit, args.target_ids, leading);
   check_output("logp", args.logp, args, leading, DType::float32, -1);
@@ -76,58 +83,105 @@ void Runtime::logp_finish(const LogpFinishArgs& args) {
     check_output("row_state", args.row_state, args, leading, DType::int32, 2);
     check::last_stride_one("row_state", args.row_state);
   }
-  const float temperature = check::options(args.options, args.target_ids, leading);
-  const std::int64_t vocab_size = check::vocab_size(args.options, args.full_vocab);
+  checked.temperature = check::options(args.options, args.target_ids, leading);
+  checked.vocab_size = check::vocab_size(args.options, args.full_vocab);
   if (check::wants_validation(args.options, args.target_ids.device))
-    check::target_ids(args.target_ids, leading, vocab_size, args.options.ignore_index);
+    check::target_ids(args.target_ids, leading, checked.vocab_size, args.options.ignore_index);
+  return checked;
+}
+
+struct Slots {
+  int ids, target_logit, logp, lse = -1, row_state = -1, temperature = -1;
+  std::vector<int> nodes; // per shard
+};
+
+kernel::LogpFinishArguments kernel_arguments(const LogpFinishArgs& args, const Checked& checked, const RowSpace& space,
+                                             const Slots& slots, std::int64_t launch) {
+  kernel::LogpFinishArguments a{};
+  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
+  a.shard_count = static_cast<std::int64_t>(checked.shards.size());
+  a.full_vocab = args.full_vocab;
+  a.target_ids = moved_bytes(args.target_ids, space.offset(slots.ids, launch));
+  a.id_strides = space.strides(slots.ids);
+  a.ids_per_row = 1;
+  a.target_logit = moved<const float>(args.target_logit, space.offset(slots.target_logit, launch));
+  a.target_logit_strides = space.strides(slots.target_logit);
+  a.logp = moved<float>(args.logp, space.offset(slots.logp, launch));
+  a.logp_strides = space.strides(slots.logp);
+  if (slots.lse >= 0) {
+    a.lse = moved<float>(args.lse, space.offset(slots.lse, launch));
+    a.lse_strides = space.strides(slots.lse);
+  }
+  if (slots.row_state >= 0) {
+    a.row_state = moved<kernel::i32>(args.row_state, space.offset(slots.row_state, launch));
+    a.row_state_strides = space.strides(slots.row_state);
+  }
+  return a;
+}
+
+kernel::ShardNodesArgument shard_argument(const Checked& checked, const RowSpace& space, const Slots& slots,
+                                          std::size_t shard, std::int64_t launch) {
+  const ShardNodes& nodes = checked.shards[shard];
+  const int slot = slots.nodes[shard];
+  return {moved<const kernel::i32>(nodes.nodes, space.offset(slot, launch)), space.strides(slot),
+          nodes.nodes.strides[checked.leading_rank], nodes.shard_begin, nodes.shard_end};
+}
+
+void finish_on_gpu(const GpuCall& call, const LogpFinishArgs& args, const Checked& checked, const RowSpace& space,
+                   const Slots& slots) {
+  if (checked.shards.size() > kernel::largest_shard_count)
+    throw Error(ErrorKind::unsupported,
+                fmt::format("logp_finish was given {} shards; on a GPU it joins at most {} in one call",
+                            checked.shards.size(), +kernel::largest_shard_count));
+  call.check_tensors({{"target_ids", &args.target_ids},
+                      {"target_logit", &args.target_logit},
+                      {"logp", &args.logp},
+                      {"lse", &args.lse},
+                      {"row_state", &args.row_state}});
+  for (const ShardNodes& shard : checked.shards) call.check_tensors({{"nodes", &shard.nodes}});
+  call.check_target_ids(args.target_ids, checked.leading_rank, checked.vocab_size);
+  const Specialization spec{Operator::logp_finish, DType::float32, args.target_ids.dtype, 0, args.options.numerics};
+  for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
+    kernel::LogpFinishArguments arguments = kernel_arguments(args, checked, space, slots, launch);
+    kernel::GpuShards shards;
+    for (std::size_t s = 0; s < checked.shards.size(); ++s)
+      shards.shards[s] = shard_argument(checked, space, slots, s, launch);
+    cuda::LaunchShape shape;
+    shape.columns = shape.stored_columns = static_cast<std::int64_t>(checked.shards.size());
+    shape.vocab_size = checked.vocab_size;
+    call.launch(spec, shape, arguments, space, launch, &shards);
+  }
+}
+
+} // namespace
+
+void Runtime::logp_finish(const LogpFinishArgs& args) {
+  const Checked checked = check_arguments(args);
+  RowSpace space(args.target_ids, checked.leading_rank);
+  if (space.rows() == 0) return;
+  Slots slots{space.add(args.target_ids), space.add(args.target_logit), space.add(args.logp), -1, -1, -1, {}};
+  if (args.lse.present()) slots.lse = space.add(args.lse);
+  if (args.row_state.present()) slots.row_state = space.add(args.row_state);
+  if (args.options.temperature_per_row.present()) slots.temperature = space.add(args.options.temperature_per_row);
+  for (const ShardNodes& shard : checked.shards) slots.nodes.push_back(space.add(shard.nodes));
+  space.collapse();
+  if (GpuCall::is_meant(args.target_ids.device))
+    return finish_on_gpu(GpuCall(*this, args.target_ids.device, args.options, args.stream), args, checked, space,
+                         slots);
 
   Runtime& runtime = Binding::launchable(*this, args.target_ids.device);
-  RowSpace space(args.target_ids, leading);
-  if (space.rows() == 0) return;
-  const int ids = space.add(args.target_ids);
-  const int target_logit = space.add(args.target_logit);
-  const int logp = space.add(args.logp);
-  const int lse = args.lse.present() ? space.add(args.lse) : -1;
-  const int row_state = args.row_state.present() ? space.add(args.row_state) : -1;
-  const TensorView& temperatures = args.options.temperature_per_row;
-  const int temperature_slot = temperatures.present() ? space.add(temperatures) : -1;
-  std::vector<int> node_slots;
-  for (const ShardNodes& shard : shards) node_slots.push_back(space.add(shard.nodes));
-  space.collapse();
-
   const Specialization spec{Operator::logp_finish, DType::float32, args.target_ids.dtype};
   const cpu::KernelFunction function = Binding::cpu_function(runtime, spec);
-  std::vector<kernel::ShardNodesArgument> shard_arguments(shards.size());
+  std::vector<kernel::ShardNodesArgument> shards(checked.shards.size());
   CallErrors errors;
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
-    for (std::size_t s = 0; s < shards.size(); ++s)
-      shard_arguments[s] = {moved<const kernel::i32>(shards[s].nodes, space.offset(node_slots[s], launch)),
-                            space.strides(node_slots[s]), shards[s].nodes.strides[leading], shards[s].shard_begin,
-                            shards[s].shard_end};
-    kernel::LogpFinishArguments a{};
-    a.options = row_options(args.options, space, temperature, vocab_size, temperature_slot, launch);
-    a.shards = shard_arguments.data();
-    a.shard_count = static_cast<std::int64_t>(shards.size());
-    a.full_vocab = args.full_vocab;
-    a.target_ids = moved_bytes(args.target_ids, space.offset(ids, launch));
-    a.id_strides = space.strides(ids);
-    a.ids_per_row = 1;
-    a.target_logit = moved<const float>(args.target_logit, space.offset(target_logit, launch));
-    a.target_logit_strides = space.strides(target_logit);
-    a.logp = moved<float>(args.logp, space.offset(logp, launch));
-    a.logp_strides = space.strides(logp);
-    if (lse >= 0) {
-      a.lse = moved<float>(args.lse, space.offset(lse, launch));
-      a.lse_strides = space.strides(lse);
-    }
-    if (row_state >= 0) {
-      a.row_state = moved<kernel::i32>(args.row_state, space.offset(row_state, launch));
-      a.row_state_strides = space.strides(row_state);
-    }
+    for (std::size_t s = 0; s < shards.size(); ++s) shards[s] = shard_argument(checked, space, slots, s, launch);
+    kernel::LogpFinishArguments a = kernel_arguments(args, checked, space, slots, launch);
+    a.shards = shards.data();
     const std::int64_t rows = space.rows_per_launch();
     launch_rows(function, a, rows, 256, threads_of(args.options), launch * rows, errors);
   }
-  errors.publish(args.options, args.target_ids.device);
+  errors.publish(args.options);
 }
 
 } // namespace bilogp

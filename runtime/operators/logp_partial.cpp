@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "runtime/operators/checks.hpp"
+#include "runtime/operators/gpu_call.hpp"
 #include "runtime/operators/launch.hpp"
 #include "runtime/operators/shards.hpp"
 
@@ -55,40 +56,66 @@ Checked check_arguments(const LogpPartialArgs& args) {
   return checked;
 }
 
+struct Slots {
+  int logits, ids, nodes, target_logit, temperature = -1;
+};
+
+kernel::LogpPartialArguments kernel_arguments(const LogpPartialArgs& args, const Checked& checked,
+                                              const RowSpace& space, const Slots& slots, std::int64_t launch) {
+  kernel::LogpPartialArguments a{};
+  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
+  a.logits = moved_bytes(args.logits, space.offset(slots.logits, launch));
+  a.logits_strides = space.strides(slots.logits);
+  a.target_ids = moved_bytes(args.target_ids, space.offset(slots.ids, launch));
+  a.id_strides = space.strides(slots.ids);
+  a.nodes = moved<kernel::i32>(args.nodes, space.offset(slots.nodes, launch));
+  a.node_strides = space.strides(slots.nodes);
+  a.node_stride_k = args.nodes.strides[checked.leading_rank];
+  a.target_logit = moved<float>(args.target_logit, space.offset(slots.target_logit, launch));
+  a.target_logit_strides = space.strides(slots.target_logit);
+  a.shard_begin = args.shard_begin;
+  a.shard_end = args.shard_end;
+  a.full_vocab = args.full_vocab;
+  return a;
+}
+
+void partial_on_gpu(const GpuCall& call, const LogpPartialArgs& args, const Checked& checked, const RowSpace& space,
+                    const Slots& slots) {
+  call.check_tensors({{"logits", &args.logits},
+                      {"target_ids", &args.target_ids},
+                      {"nodes", &args.nodes},
+                      {"target_logit", &args.target_logit}});
+  call.check_target_ids(args.target_ids, checked.leading_rank, checked.vocab_size);
+  const Specialization spec{Operator::logp_partial, args.logits.dtype, args.target_ids.dtype, 0, args.options.numerics};
+  for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
+    kernel::LogpPartialArguments arguments = kernel_arguments(args, checked, space, slots, launch);
+    cuda::LaunchShape shape;
+    shape.columns = shape.stored_columns = args.shard_end - args.shard_begin;
+    shape.vocab_size = checked.vocab_size;
+    shape.alignment = row_alignment(arguments.logits, arguments.logits_strides, size_of(args.logits.dtype));
+    call.launch(spec, shape, arguments, space, launch);
+  }
+}
+
 } // namespace
 
 void Runtime::logp_partial(const LogpPartialArgs& args) {
   const Checked checked = check_arguments(args);
-  Runtime& runtime = Binding::launchable(*this, args.logits.device);
   const int leading = checked.leading_rank;
   RowSpace space(args.logits, leading);
   if (space.rows() == 0) return;
-  const int logits = space.add(args.logits);
-  const int ids = space.add(args.target_ids);
-  const int nodes = space.add(args.nodes);
-  const int target_logit = space.add(args.target_logit);
-  const TensorView& temperatures = args.options.temperature_per_row;
-  const int temperature = temperatures.present() ? space.add(temperatures) : -1;
+  Slots slots{space.add(args.logits), space.add(args.target_ids), space.add(args.nodes), space.add(args.target_logit)};
+  if (args.options.temperature_per_row.present()) slots.temperature = space.add(args.options.temperature_per_row);
   space.collapse();
+  if (GpuCall::is_meant(args.logits.device))
+    return partial_on_gpu(GpuCall(*this, args.logits.device, args.options, args.stream), args, checked, space, slots);
 
+  Runtime& runtime = Binding::launchable(*this, args.logits.device);
   const Specialization spec{Operator::logp_partial, args.logits.dtype, args.target_ids.dtype};
   const cpu::KernelFunction function = Binding::cpu_function(runtime, spec);
   CallErrors errors; // bad ids are counted once, by logp_finish
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
-    kernel::LogpPartialArguments a{};
-    a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, temperature, launch);
-    a.logits = moved_bytes(args.logits, space.offset(logits, launch));
-    a.logits_strides = space.strides(logits);
-    a.target_ids = moved_bytes(args.target_ids, space.offset(ids, launch));
-    a.id_strides = space.strides(ids);
-    a.nodes = moved<kernel::i32>(args.nodes, space.offset(nodes, launch));
-    a.node_strides = space.strides(nodes);
-    a.node_stride_k = args.nodes.strides[leading];
-    a.target_logit = moved<float>(args.target_logit, space.offset(target_logit, launch));
-    a.target_logit_strides = space.strides(target_logit);
-    a.shard_begin = args.shard_begin;
-    a.shard_end = args.shard_end;
-    a.full_vocab = args.full_vocab;
+    kernel::LogpPartialArguments a = kernel_arguments(args, checked, space, slots, launch);
     launch_rows(function, a, space.rows_per_launch(), args.logits.shape[leading] * size_of(args.logits.dtype),
                 threads_of(args.options), 0, errors);
   }

@@ -33,6 +33,11 @@ DType dtype_of(Storage storage) {
   }
 }
 
+Calls& straight_calls() {
+  static Calls calls;
+  return calls;
+}
+
 Batch::Batch(Storage storage, std::int64_t columns, Layout layout)
     : storage_(storage), columns_(columns), layout_(layout) {}
 
@@ -122,25 +127,32 @@ std::string Batch::compare(const std::string& what, const std::vector<std::uint3
                      a.report, b.report, states);
 }
 
-std::string Batch::check_forward(Runtime& runtime) {
-  std::vector<char> logits_memory;
-  std::vector<char> id_memory;
+void Batch::prepare(ForwardCall& call) {
   const std::size_t per_row = rows_.front().target_ids.size();
   const auto n = static_cast<std::size_t>(rows());
-  std::vector<float> logp(n * per_row, untouched);
-  std::vector<float> lse(n, untouched);
-  std::vector<std::int32_t> state(2 * n, -7);
-  LogpArgs args;
-  args.logits = logits(logits_memory);
-  args.target_ids = ids(id_memory);
+  call.logp.assign(n * per_row, untouched);
+  call.lse.assign(n, untouched);
+  call.state.assign(2 * n, -7);
+  LogpArgs& args = call.args;
+  args.logits = logits(call.logits);
+  args.target_ids = ids(call.ids);
   args.logp = args.target_ids;
-  args.logp.data = logp.data();
+  args.logp.data = call.logp.data();
   args.logp.dtype = DType::float32;
-  args.lse = TensorView::contiguous(lse.data(), DType::float32, {rows()});
-  args.row_state = TensorView::contiguous(state.data(), DType::int32, {rows(), 2});
+  args.lse = TensorView::contiguous(call.lse.data(), DType::float32, {rows()});
+  args.row_state = TensorView::contiguous(call.state.data(), DType::int32, {rows(), 2});
   args.options = call_options();
-  runtime.logp(args);
-  return compare("forward", float_bits(logp), float_bits(lse), state);
+}
+
+std::string Batch::compare(const std::string& what, const ForwardCall& call) {
+  return compare(what, float_bits(call.logp), float_bits(call.lse), call.state);
+}
+
+std::string Batch::check_forward(Runtime& runtime) {
+  ForwardCall call;
+  prepare(call);
+  calls->logp(runtime, call.args);
+  return compare("forward", call);
 }
 
 } // namespace bilogp::test

@@ -19,6 +19,18 @@ struct Layout {
   std::int64_t misalignment = 0; // bytes by which the logits begin off their natural alignment
 };
 
+// How a batch's calls reach the library: straight, unless a device's memory is in between.
+class Calls {
+public:
+  virtual ~Calls() = default;
+  virtual void logp(Runtime& runtime, const LogpArgs& args) { runtime.logp(args); }
+  virtual void logp_backward(Runtime& runtime, const LogpBackwardArgs& args) { runtime.logp_backward(args); }
+  virtual void logp_with_gradient(Runtime& runtime, const LogpGradientArgs& args) { runtime.logp_with_gradient(args); }
+  virtual void logp_partial(Runtime& runtime, const LogpPartialArgs& args) { runtime.logp_partial(args); }
+  virtual void logp_finish(Runtime& runtime, const LogpFinishArgs& args) { runtime.logp_finish(args); }
+};
+Calls& straight_calls();
+
 // Rows of `columns` logits, as the bytes that kernels see.
 class Batch {
 public:
@@ -31,11 +43,13 @@ public:
   // stay the caller's.
   LogpOptions options;
   DType id_dtype = DType::int64;
+  Calls* calls = &straight_calls();
   std::vector<float> temperatures; // one per row, or empty: options.temperature
 
   // Each runs the operator and returns "" or what differs from the reference.
   std::string check_forward(Runtime& runtime);
   std::string check_backward(Runtime& runtime, bool in_place); // one target id per row
+  std::string check_with_gradient(Runtime& runtime, bool in_place);
   std::string check_backward_shards(Runtime& runtime, const std::vector<std::int64_t>& cuts);
   // Cuts the vocabulary at `cuts` (sorted, inside (0, columns)), runs partial per shard and finish.
   std::string check_shards(Runtime& runtime, const std::vector<std::int64_t>& cuts);
@@ -56,11 +70,14 @@ private:
     reference::RowAnswer answer;
     std::vector<std::uint32_t> gradient;
   };
+  struct ForwardCall;
   struct BackwardCall;
+  void prepare(ForwardCall& call);
   void prepare(BackwardCall& call);
   std::string compare_gradient(const std::string& what, const char* got);
   [[nodiscard]] reference::RowOptions reference_options(std::int64_t row) const;
   [[nodiscard]] LogpOptions call_options();
+  std::string compare(const std::string& what, const ForwardCall& call);
   std::string compare(const std::string& what, const std::vector<std::uint32_t>& logp,
                       const std::vector<std::uint32_t>& lse, const std::vector<std::int32_t>& state);
 

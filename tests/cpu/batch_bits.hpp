@@ -29,6 +29,16 @@ inline std::uint32_t stored_bits(const char* at, Storage storage) {
   return half;
 }
 
+// The memory of one forward call.
+struct Batch::ForwardCall {
+  std::vector<char> logits;
+  std::vector<char> ids;
+  std::vector<float> logp;
+  std::vector<float> lse;
+  std::vector<std::int32_t> state;
+  LogpArgs args;
+};
+
 inline constexpr float untouched = 12345.0F; // what outputs hold before a call
 
 } // namespace bilogp::test

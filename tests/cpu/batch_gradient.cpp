@@ -67,9 +67,35 @@ std::string Batch::check_backward(Runtime& runtime, bool in_place) {
   prepare(call);
   if (in_place) call.args.grad_logits = call.args.logits;
   call.args.in_place = in_place;
-  runtime.logp_backward(call.args);
+  calls->logp_backward(runtime, call.args);
   return compare_gradient(in_place ? "backward in place" : "backward",
                           static_cast<const char*>(call.args.grad_logits.data));
+}
+
+std::string Batch::check_with_gradient(Runtime& runtime, bool in_place) {
+  ForwardCall forward;
+  prepare(forward);
+  BackwardCall backward;
+  prepare(backward);
+  LogpGradientArgs args;
+  args.logits = in_place ? backward.args.grad_logits : forward.args.logits;
+  args.target_ids = forward.args.target_ids;
+  args.grad_logp = backward.args.grad_logp;
+  args.logp = forward.args.logp;
+  args.lse = forward.args.lse;
+  args.row_state = forward.args.row_state;
+  args.grad_logits = backward.args.grad_logits;
+  args.in_place = in_place;
+  args.options = forward.args.options;
+  calls->logp_with_gradient(runtime, args);
+  const std::string what = in_place ? "with gradient in place" : "with gradient";
+  std::string difference = compare(what, forward);
+  if (difference.empty()) difference = compare_gradient(what, static_cast<const char*>(args.grad_logits.data));
+  if (!difference.empty() || in_place) return difference;
+  // The same without what is optional.
+  args.lse = args.row_state = {};
+  calls->logp_with_gradient(runtime, args);
+  return compare_gradient(what + " alone", static_cast<const char*>(args.grad_logits.data));
 }
 
 std::string Batch::check_backward_shards(Runtime& runtime, const std::vector<std::int64_t>& cuts) {
@@ -86,7 +112,7 @@ std::string Batch::check_backward_shards(Runtime& runtime, const std::vector<std
     }
     shard.shard_begin = bounds[s];
     shard.full_vocab = columns_;
-    runtime.logp_backward(shard);
+    calls->logp_backward(runtime, shard);
   }
   return compare_gradient(fmt::format("backward of {} shards", bounds.size() - 1),
                           static_cast<const char*>(call.args.grad_logits.data));

@@ -36,7 +36,7 @@ std::string Batch::check_shards(Runtime& runtime, const std::vector<std::int64_t
     std::vector<float> target_logit(n, untouched);
     args.target_logit = TensorView::contiguous(target_logit.data(), DType::float32, {rows()});
     args.options = call_options();
-    runtime.logp_partial(args);
+    calls->logp_partial(runtime, args);
     for (std::size_t r = 0; r < n; ++r)
       if (!(target_logit[r] <= best[r])) best[r] = target_logit[r];
     shards.push_back({args.shard_begin, args.shard_end, args.nodes});
@@ -54,7 +54,7 @@ std::string Batch::check_shards(Runtime& runtime, const std::vector<std::int64_t
   finish.lse = TensorView::contiguous(lse.data(), DType::float32, {rows()});
   finish.row_state = TensorView::contiguous(state.data(), DType::int32, {rows(), 2});
   finish.options = call_options();
-  runtime.logp_finish(finish);
+  calls->logp_finish(runtime, finish);
   return compare(fmt::format("{} shards", shards.size()), float_bits(logp), float_bits(lse), state);
 }
 

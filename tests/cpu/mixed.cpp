@@ -91,6 +91,8 @@ std::string check_everything(Batch& batch, Runtime& runtime, const std::vector<s
   const bool one_id = batch.ids_per_row() == 1;
   if (difference.empty() && one_id) difference = batch.check_backward(runtime, false);
   if (difference.empty() && one_id) difference = batch.check_backward(runtime, true);
+  if (difference.empty() && one_id) difference = batch.check_with_gradient(runtime, false);
+  if (difference.empty() && one_id) difference = batch.check_with_gradient(runtime, true);
   if (difference.empty() && one_id && !cuts.empty()) difference = batch.check_shards(runtime, cuts);
   if (difference.empty() && one_id && !cuts.empty()) difference = batch.check_backward_shards(runtime, cuts);
   return difference.empty() ? difference : fmt::format("{}: {}", runtime.target(), difference);

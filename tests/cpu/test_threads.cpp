@@ -35,6 +35,7 @@ TEST_CASE("1 to 16 threads over the columns of few rows") {
         CAPTURE(threads);
         check_same(batch.check_forward(runtime));
         check_same(batch.check_backward(runtime, threads % 2 == 0));
+        check_same(batch.check_with_gradient(runtime, threads % 2 == 1));
         if (threads % 4 == 0) check_same(batch.check_shards(runtime, {40000, 40001, 90000}));
       }
     }

@@ -78,6 +78,19 @@ bilogp::LogpBackwardArgs Batch::backward() {
           .options = {}};
 }
 
+bilogp::LogpGradientArgs Batch::with_gradient() {
+  const bilogp::LogpArgs scores = forward();
+  const bilogp::LogpBackwardArgs gradients = backward();
+  return {.logits = scores.logits,
+          .target_ids = scores.target_ids,
+          .grad_logp = gradients.grad_logp,
+          .logp = scores.logp,
+          .lse = scores.lse,
+          .row_state = scores.row_state,
+          .grad_logits = gradients.grad_logits,
+          .options = {}};
+}
+
 bool Batch::outputs_untouched() const {
   return std::ranges::all_of(bits_of(logp), is_pattern) && std::ranges::all_of(bits_of(lse), is_pattern) &&
          std::ranges::all_of(bits_of(grad), is_pattern) && std::ranges::all_of(row_state, [](std::int32_t word) {

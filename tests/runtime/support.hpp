@@ -26,6 +26,7 @@ struct Batch {
 
   bilogp::LogpArgs forward();
   bilogp::LogpBackwardArgs backward();
+  bilogp::LogpGradientArgs with_gradient();
   [[nodiscard]] bool outputs_untouched() const;
   // Compares all outputs of `forward` with the slow reference, bit for bit; empty when none differs.
   [[nodiscard]] std::string forward_differences(const bilogp::LogpOptions& options = {}) const;

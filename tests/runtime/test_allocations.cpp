@@ -89,6 +89,19 @@ struct Rows {
   }
 };
 
+bilogp::LogpGradientArgs with_gradient(Rows& rows) {
+  const bilogp::LogpArgs forward = rows.forward(1, 1);
+  const bilogp::LogpBackwardArgs backward = rows.backward(1);
+  bilogp::LogpGradientArgs args;
+  args.logits = forward.logits;
+  args.target_ids = backward.target_ids;
+  args.grad_logp = backward.grad_logp;
+  args.logp = TensorView::contiguous(rows.logp.data(), DType::float32, {rows.rows});
+  args.grad_logits = backward.grad_logits;
+  args.options.threads = 1;
+  return args;
+}
+
 template<class Call> std::int64_t allocations_of(int repeats, const Call& call) {
   const std::int64_t before = allocations.load();
   for (int i = 0; i < repeats; ++i) call();
@@ -113,6 +126,9 @@ TEST_CASE("a warm call on one thread allocates nothing") {
     const bilogp::LogpBackwardArgs args = rows.backward(1);
     runtime.logp_backward(args);
     CHECK(allocations_of(100, [&] { runtime.logp_backward(args); }) == 0);
+    const bilogp::LogpGradientArgs both = with_gradient(rows);
+    runtime.logp_with_gradient(both);
+    CHECK(allocations_of(100, [&] { runtime.logp_with_gradient(both); }) == 0);
   }
 }
 

@@ -45,6 +45,15 @@ static int scoring(bilogp_runtime* runtime) {
   EXPECT(logp[0] == alone && fabsf(lse[1] - 2.0794415F) < 1e-6F);
   EXPECT(bilogp_logp_backward(runtime, &l, &i, &s, &u, &g, 0, NULL, NULL) == BILOGP_OK);
   EXPECT(grad[1][3] == 0.875F && grad[1][0] == -0.125F);
+  float again[2][8], logp_again[2];
+  const bilogp_tensor g2 = tensor_of(again, BILOGP_FLOAT32, 2, 2, 8, 0);
+  const bilogp_tensor p2 = tensor_of(logp_again, BILOGP_FLOAT32, 1, 2, 0, 0);
+  EXPECT(bilogp_logp_with_gradient(runtime, &l, &i, &u, &p2, NULL, NULL, &g2, 0, NULL, NULL) == BILOGP_OK);
+  EXPECT(memcmp((const void*)again, (const void*)grad, sizeof grad) == 0); // by their bits
+  EXPECT(memcmp((const void*)logp_again, (const void*)logp, sizeof logp) == 0);
+  EXPECT(bilogp_logp_with_gradient(runtime, &l, &i, &u, &p2, NULL, NULL, &l, 0, NULL, NULL) == BILOGP_INVALID_ARGUMENT);
+  EXPECT(bilogp_logp_with_gradient(runtime, &l, &i, &u, NULL, NULL, NULL, &g2, 0, NULL, NULL) ==
+         BILOGP_INVALID_ARGUMENT);
 
   int64_t left = 0, right = 0;
   EXPECT(bilogp_node_count(0, 3, 8, &left) == BILOGP_OK && bilogp_node_count(3, 8, 8, &right) == BILOGP_OK);

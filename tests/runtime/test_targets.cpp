@@ -11,18 +11,39 @@
 using bilogp::DType;
 using bilogp::Operator;
 using bilogp::Runtime;
+using bilogp::TensorView;
 using runtime_test::Batch;
 using runtime_test::refusal;
 using runtime_test::says;
 
 TEST_CASE("targets: an unknown one is refused by name, with the known ones") {
-  for (const char* name : {"cpu:x86-64-v9", "tpu", "", "CPU", "cpu:x86-64-v3 "}) {
+  for (const char* name : {"cpu:x86-64-v9", "tpu", "", "CPU", "cpu:x86-64-v3 ", "cuda:sm_61", "cuda:sm_90", "cuda:"}) {
     CAPTURE(name);
     const std::string said = refusal([&] { Runtime::get(name); });
     CAPTURE(said);
-    CHECK(says(said, bilogp::ErrorKind::invalid_argument, {"x86-64-v3", "aarch64"}));
+    CHECK(says(said, bilogp::ErrorKind::invalid_argument,
+               {std::string_view(name).starts_with("cuda") ? "sm_90a" : "x86-64-v3"}));
   }
-  CHECK(says(refusal([] { Runtime::get("cuda"); }), bilogp::ErrorKind::unsupported, {"cuda", "cpu"}));
+  CHECK(says(refusal([] { Runtime::get("hip"); }), bilogp::ErrorKind::unsupported, {"hip", "cpu", "cuda"}));
+}
+
+TEST_CASE("targets: CUDA without a device is refused with what to install, and its architectures are known") {
+  const std::string answer = refusal([] { Runtime::get("cuda"); });
+  CAPTURE(answer);
+  const bool has_device = answer == "nothing thrown";
+  CHECK((has_device || says(answer, bilogp::ErrorKind::unsupported, {"CUDA", "cuda:sm_90a"})));
+  Runtime& turing = Runtime::get("cuda:sm_75");
+  CHECK(turing.target() == "cuda:sm_75");
+  if (has_device) return;
+  CHECK_FALSE(turing.runnable());
+  Batch batch(3, 10);
+  CHECK_REFUSED(batch, unsupported, turing.logp(batch.forward()), "cuda:sm_75", "cpu");
+  bilogp::LogpArgs args = batch.forward();
+  for (TensorView* view : {&args.logits, &args.target_ids, &args.logp, &args.lse, &args.row_state})
+    view->device = {bilogp::DeviceType::cuda, 0};
+  CHECK_REFUSED(batch, unsupported, turing.logp(args), "CUDA", "driver");
+  CHECK_REFUSED(batch, unsupported, Runtime::get("auto").logp(args), "CUDA", "driver");
+  CHECK_REFUSED(batch, unsupported, Runtime::get("cpu").logp(args), "cpu", "cuda:0");
 }
 
 TEST_CASE("targets: a name always gives the same runtime, and cpu is this machine's level") {
@@ -101,7 +122,11 @@ TEST_CASE("names: version, contract, descriptions") {
   CHECK(bilogp::version() == BILOGP_TEST_VERSION);
   CHECK(bilogp::contract_id() == "bilogp.canon-1.portable");
   CHECK(says(refusal([] { bilogp::contract_id(bilogp::Numerics::native); }), bilogp::ErrorKind::unsupported,
-             {"native", "portable"}));
+             {"native", "cuda:sm_90a"}));
+  CHECK(bilogp::contract_id(bilogp::Numerics::native, "cuda:sm_90a") == "bilogp.canon-1.native.sm_90a");
+  CHECK(bilogp::contract_id(bilogp::Numerics::portable, "cuda:sm_90a") == bilogp::contract_id());
+  CHECK(says(refusal([] { bilogp::contract_id(bilogp::Numerics::native, "cpu:x86-64-v3"); }),
+             bilogp::ErrorKind::unsupported, {"native", "x86-64-v3"}));
   CHECK(bilogp::describe({Operator::logp_forward, DType::bfloat16, DType::int64, 49152}) ==
         "logp_forward bfloat16 int64 vocab=49152 portable");
   CHECK(to_string(bilogp::KernelOrigin::store) == "store");

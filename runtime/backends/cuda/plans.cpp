@@ -25,10 +25,6 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-bool joins_parts(Operator op) {
-  return op == Operator::logp_forward || op == Operator::logp_with_gradient;
-}
-
 // The largest power of two that still gives every multiprocessor something to do.
 std::int64_t part_columns(const LaunchShape& shape, const DeviceLimits& limits) {
   const std::int64_t wanted = 2 * static_cast<std::int64_t>(limits.multiprocessors);

@@ -60,14 +60,16 @@ typedef struct bilogp_options {
   const bilogp_tensor* temperature_per_row; /* or null */
   int64_t* error_buffer;                    /* int64[4] or null */
   int32_t threads;                          /* 0: the default */
-  int32_t numerics;                         /* 0 portable, 1 native */
+  int32_t numerics;                         /* 0 portable, 1 native: on a GPU only */
+  int32_t plan;                             /* set by bilogp_options_init to -1; see LogpOptions in runtime.hpp */
+  int32_t reserved;
 } bilogp_options;
 
 BILOGP_API void bilogp_options_init(bilogp_options* options);
 
 typedef struct bilogp_runtime bilogp_runtime; /* never freed */
 
-/* "auto", "cpu", "cpu:x86-64-v3", ... */
+/* "auto", "cpu", "cpu:x86-64-v3", "cuda", "cuda:sm_90a", ... */
 BILOGP_API int bilogp_runtime_get(const char* target, bilogp_runtime** runtime);
 
 /* Shapes and dtypes as in bilogp/runtime.hpp. `lse` and `row_state` may be null, `options` too (defaults). */
@@ -79,6 +81,13 @@ BILOGP_API int bilogp_logp_backward(bilogp_runtime* runtime, const bilogp_tensor
                                     const bilogp_tensor* target_ids, const bilogp_tensor* row_state,
                                     const bilogp_tensor* grad_logp, const bilogp_tensor* grad_logits, int in_place,
                                     const bilogp_options* options, void* stream);
+
+/* Scores and gradients of an upstream gradient that is known beforehand, in one pass. */
+BILOGP_API int bilogp_logp_with_gradient(bilogp_runtime* runtime, const bilogp_tensor* logits,
+                                         const bilogp_tensor* target_ids, const bilogp_tensor* grad_logp,
+                                         const bilogp_tensor* logp, const bilogp_tensor* lse,
+                                         const bilogp_tensor* row_state, const bilogp_tensor* grad_logits, int in_place,
+                                         const bilogp_options* options, void* stream);
 
 BILOGP_API int bilogp_node_count(int64_t shard_begin, int64_t shard_end, int64_t full_vocab, int64_t* count);
 

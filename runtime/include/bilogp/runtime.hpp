@@ -33,11 +33,15 @@ struct LogpOptions {
   std::int64_t vocab_size = -1;     // columns from here on are padding and never looked at; -1: all are used
   Numerics numerics = Numerics::portable;
   Validate validate = Validate::automatic;
-  std::int64_t* error_buffer = nullptr; // optional int64[4] of the caller: count, first row, its id, reserved
-  int threads = 0;                      // of this call; 0: the runtime's setting
+  // Optional int64[4] of the caller, on the device of the arguments: count, first row, its id, reserved; starts as 0.
+  std::int64_t* error_buffer = nullptr;
+  int threads = 0; // of this call on a CPU; 0: the runtime's setting
+  int plan = -1;   // a GPU's launch plan by number, for tests and benchmarks; -1: chosen. No plan changes a bit
 };
 
-// `stream` is the native handle of the device's stream, null on a CPU.
+// `stream` is the native handle of the device's stream: a CUstream or cudaStream_t, null for the legacy default stream,
+// 2 for the calling thread's own. Calls on a GPU only queue work there: nothing is waited for unless validate is on.
+// On a CPU it is null.
 struct LogpArgs {
   TensorView logits{};     // [..., V] float32, float16 or bfloat16, vocabulary stride 1
   TensorView target_ids{}; // [...] or [..., K] int32 or int64; K answers per row from one pass
@@ -57,6 +61,21 @@ struct LogpBackwardArgs {
   bool in_place = false;        // grad_logits is logits itself, which is overwritten
   std::int64_t shard_begin = 0; // with a shard: column of the whole vocabulary at which logits begin,
   std::int64_t full_vocab = -1; // and stored columns of all shards together; -1: logits are the whole row
+  LogpOptions options{};
+  void* stream = nullptr;
+};
+
+// Scores and gradients of one upstream gradient that is known beforehand, from one pass over the logits: the bits of
+// logp followed by logp_backward.
+struct LogpGradientArgs {
+  TensorView logits{};      // [..., V]
+  TensorView target_ids{};  // [...], one id per row
+  TensorView grad_logp{};   // float32 [...]: upstream gradient; strides may be 0
+  TensorView logp{};        // float32 [...]
+  TensorView lse{};         // optional float32 [...]
+  TensorView row_state{};   // optional int32 [..., 2]
+  TensorView grad_logits{}; // [..., V] in the dtype of logits; the same memory as logits only with in_place
+  bool in_place = false;    // grad_logits is logits itself, which is overwritten
   LogpOptions options{};
   void* stream = nullptr;
 };
@@ -120,24 +139,30 @@ class Binding; // of the loaded kernels, internal
 
 class BILOGP_API Runtime {
 public:
-  // "auto", "cpu" (this machine's own level), "cpu:x86-64-v3", ... ; "auto" follows the device of the arguments.
+  // "auto", "cpu" (this machine's own level), "cpu:x86-64-v3", "cuda" (the devices of this machine), "cuda:sm_90a", ...
+  // "auto" follows the device of the arguments.
   // A known target that this machine lacks is returned and can warm up, but not launch. Throws invalid_argument for an
-  // unknown one, naming the known.
-  static Runtime& get(std::string_view target = "auto");
+  // unknown one, naming the known, and unsupported for "cuda" where there is no driver or device.
+  static Runtime& get(std::string_view name = "auto");
 
   void logp(const LogpArgs& args);
   void logp_backward(const LogpBackwardArgs& args);
+  void logp_with_gradient(const LogpGradientArgs& args);
   void logp_partial(const LogpPartialArgs& args);
   void logp_finish(const LogpFinishArgs& args);
 
   // Makes the kernels of these specializations ready: loaded where this machine can run them, else only stored. A
-  // forward over rows so long that few of them are cut among threads brings its logp_partial and logp_finish along.
+  // forward over rows so long that few of them are cut among threads brings its logp_partial and logp_finish along, a
+  // logp_with_gradient on a CPU its forward and backward, and a GPU's operator the kernels of all its launch plans
+  // (variant 0 asks for all). On a GPU they are loaded into every device of the target that is in use by this process,
+  // or the first one. "auto" means the CPU.
   WarmupReport warmup(std::span<const Specialization> specializations);
 
   // How many bad ids were flagged on that device, the lowest row and its id; clears them.
   TargetErrors take_errors(Device device = {});
 
-  // Every name that `get` takes besides "auto": "cpu", "cpu:x86-64-v2", ... ; whether or not this machine runs it.
+  // Every name that `get` takes besides "auto" and "cuda": "cpu", "cpu:x86-64-v2", ..., "cuda:sm_75", ... ; whether or
+  // not this machine runs it.
   static std::vector<std::string> known_targets();
 
   // The kernels loaded into this process so far, by any Runtime.

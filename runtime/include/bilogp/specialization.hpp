@@ -11,9 +11,15 @@
 
 namespace bilogp::inline v1 {
 
-enum class Operator : std::uint8_t { logp_forward = 0, logp_backward = 1, logp_partial = 2, logp_finish = 3 };
+enum class Operator : std::uint8_t {
+  logp_forward = 0,
+  logp_backward = 1,
+  logp_partial = 2,
+  logp_finish = 3,
+  logp_with_gradient = 4, // a kernel of its own on a GPU; on a CPU the first two, row by row
+};
 
-// portable: the contract, the same bits everywhere. native: the device's own exponential (not on a CPU).
+// portable: the contract, the same bits everywhere. native: the device's own exponential (on a GPU only).
 enum class Numerics : std::uint8_t { portable = 0, native = 1 };
 
 BILOGP_API std::string_view to_string(Operator op) noexcept; // "logp_forward", ...

@@ -1,0 +1,106 @@
+#include "runtime/operators/gpu_call.hpp"
+
+#include <fmt/format.h>
+
+#include "bilogp/error.hpp"
+#include "runtime/backends/cuda/pointers.hpp"
+#include "runtime/cuda_binding.hpp"
+#include "runtime/operators/checks.hpp"
+
+namespace bilogp {
+namespace {
+
+void check_alignment(const NamedTensor& named) {
+  const auto address = reinterpret_cast<std::uintptr_t>(named.tensor->data);
+  const auto size = static_cast<std::uintptr_t>(size_of(named.tensor->dtype));
+  if (address % size != 0)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("{} begins at the address {:#x}; on a GPU it must be a multiple of the {} bytes of its "
+                            "{} elements",
+                            named.name, address, size, to_string(named.tensor->dtype)));
+}
+
+cuda::LaunchConfig config_of(const cuda::LaunchPlan& plan, cuda::Stream stream, cuda::LaunchAttribute& cluster) {
+  cuda::LaunchConfig config{};
+  config.grid_x = plan.grid;
+  config.block_x = plan.block;
+  config.grid_y = config.grid_z = config.block_y = config.block_z = 1;
+  config.shared_bytes = plan.shared_bytes;
+  config.stream = stream;
+  if (plan.cluster > 1) {
+    cluster.id = cuda::attribute_cluster_dimension;
+    cluster.value.cluster = {plan.cluster, 1, 1};
+    config.attributes = &cluster;
+    config.attribute_count = 1;
+  }
+  return config;
+}
+
+bool means_no_room_for_clusters(cuda::Result result) {
+  return result == cuda::Result::invalid_cluster_size || result == cuda::Result::launch_out_of_resources ||
+         result == cuda::Result::invalid_value;
+}
+
+} // namespace
+
+GpuCall::GpuCall(const Runtime& runtime, const Device& device, const LogpOptions& options, void* stream)
+    : device_(cuda_device(runtime, device)), current_(device_.driver(), device_.context()),
+      stream_(static_cast<cuda::Stream>(stream)), options_(options),
+      errors_(reinterpret_cast<kernel::i64*>(options.error_buffer)) {
+  if (errors_ == nullptr) errors_ = reinterpret_cast<kernel::i64*>(device_.error_words());
+}
+
+void GpuCall::check_tensors(std::initializer_list<NamedTensor> tensors) const {
+  for (const NamedTensor& named : tensors) check_alignment(named);
+  if (options_.validate != Validate::on) return;
+  cuda::check_stream(device_, stream_);
+  for (const NamedTensor& named : tensors) cuda::check_memory(device_, named.name, named.tensor->data);
+  cuda::check_memory(device_, "error_buffer", options_.error_buffer);
+  cuda::check_memory(device_, "temperature_per_row", options_.temperature_per_row.data);
+}
+
+void GpuCall::check_target_ids(const TensorView& ids, int leading_rank, std::int64_t vocab_size) const {
+  if (options_.validate != Validate::on || ids.elements() == 0) return;
+  if (cuda::is_capturing(device_, stream_))
+    throw Error(ErrorKind::invalid_argument, "validate is on, but the stream is being captured, where nothing can be "
+                                             "read back; set validate to off and ask take_errors after a replay");
+  const cuda::HostCopy copy(device_, stream_, ids);
+  check::target_ids(copy.view(), leading_rank, vocab_size, options_.ignore_index);
+}
+
+void GpuCall::start(const Specialization& spec, const cuda::LaunchShape& shape, void* arguments, std::int64_t first_row,
+                    const kernel::GpuShards* shards) const {
+  // A second time only where the device turned out to have no room for the plan's clusters.
+  if (!start_planned(spec, shape, arguments, first_row, shards))
+    start_planned(spec, shape, arguments, first_row, shards);
+}
+
+bool GpuCall::start_planned(const Specialization& spec, const cuda::LaunchShape& shape, void* arguments,
+                            std::int64_t first_row, const kernel::GpuShards* shards) const {
+  cuda::LaunchPlan plan = cuda::plan_launch(shape, device_.limits(), options_.plan);
+  Specialization planned = spec;
+  planned.variant = plan.variant;
+  const LoadedKernel& kernel = cuda_kernel(device_, normalised(planned), stream_);
+  const bool takes_scratch = plan.nodes > 0 || plan.tickets > 0;
+  if (takes_scratch) {
+    const cuda::Scratch scratch = device_.scratch().take(stream_);
+    plan.gpu.nodes = reinterpret_cast<kernel::i32*>(scratch.nodes);
+    plan.gpu.tickets = reinterpret_cast<kernel::u32*>(scratch.tickets);
+  }
+  plan.gpu.rows = shape.rows;
+  plan.gpu.first_row = first_row;
+  cuda::LaunchAttribute cluster{};
+  const cuda::LaunchConfig config = config_of(plan, stream_, cluster);
+  void* parameters[] = {arguments, &plan.gpu, const_cast<kernel::GpuShards*>(shards)};
+  const cuda::Result result =
+      device_.driver().launch_kernel(&config, static_cast<cuda::Function>(kernel.entry), parameters, nullptr);
+  if (plan.cluster > 1 && means_no_room_for_clusters(result)) {
+    device_.refuse_clusters();
+    return false;
+  }
+  cuda::check(device_.driver(), result, "launching a kernel");
+  if (takes_scratch) device_.scratch().launched(stream_);
+  return true;
+}
+
+} // namespace bilogp
