@@ -1,6 +1,8 @@
 #include "tests/cpu/batch.hpp"
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -103,6 +105,20 @@ const std::vector<std::uint32_t>& Batch::expected_gradient(std::int64_t index) {
   if (row.gradient.empty())
     row.gradient = reference::gradient(row.logits, row.target_ids.front(), row.grad_logp, reference_options(index));
   return row.gradient;
+}
+
+void Batch::score_all(int threads) {
+  std::atomic<std::int64_t> next = 0;
+  const auto work = [&] {
+    for (std::int64_t row = next++; row < rows(); row = next++) {
+      expected(row);
+      if (ids_per_row() == 1) expected_gradient(row);
+    }
+  };
+  std::vector<std::thread> workers;
+  for (int i = 1; i < threads; ++i) workers.emplace_back(work);
+  work();
+  for (std::thread& worker : workers) worker.join();
 }
 
 std::string Batch::compare(const std::string& what, const std::vector<std::uint32_t>& logp,

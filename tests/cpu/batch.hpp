@@ -54,6 +54,9 @@ public:
   // Cuts the vocabulary at `cuts` (sorted, inside (0, columns)), runs partial per shard and finish.
   std::string check_shards(Runtime& runtime, const std::vector<std::int64_t>& cuts);
 
+  // Works out the reference's answers of all rows, and their gradients where they have one id, on so many threads.
+  void score_all(int threads);
+
   [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
   [[nodiscard]] std::int64_t ids_per_row() const { return static_cast<std::int64_t>(rows_.front().target_ids.size()); }
   [[nodiscard]] TensorView logits(std::vector<char>& memory) const; // a fresh copy of the bytes

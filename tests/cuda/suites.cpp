@@ -1,0 +1,43 @@
+#include "tests/cuda/suites.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace cuda_test {
+
+namespace cuda = bilogp::cuda;
+
+std::vector<int> plans_of(Operator op, DType logits_dtype) {
+  std::vector<int> plans = {cuda::automatic_plan, cuda::plain_rows, cuda::plain_split_rows};
+  const cuda::DeviceLimits& limits = cuda::Device::get(first_device().index).limits();
+  for (const std::uint8_t variant : cuda::variants_of(op, logits_dtype, limits.has_clusters ? limits.capability : 0))
+    if (variant != 0) plans.push_back(cuda::first_hopper_plan + variant);
+  return plans;
+}
+
+std::vector<int> all_plans() {
+  std::vector<int> plans;
+  for (const Operator op : {Operator::logp_forward, Operator::logp_backward, Operator::logp_partial,
+                            Operator::logp_finish, Operator::logp_with_gradient})
+    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16})
+      for (const int plan : plans_of(op, dtype))
+        if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
+  return plans;
+}
+
+void check_mix_on_device(const Mix& mix, std::int64_t cuts, std::vector<int> plans) {
+  Batch batch = bilogp::test::mixed_batch(mix);
+  batch.score_all(test_threads());
+  DeviceCalls calls(first_device());
+  batch.calls = &calls;
+  std::mt19937_64 random(mix.seed);
+  const std::vector<std::int64_t> bounds = bilogp::test::random_cuts(random, mix.columns, cuts);
+  if (plans.empty()) plans = all_plans();
+  for (const int plan : plans) {
+    calls.plan = plan;
+    const std::string difference = bilogp::test::check_everything(batch, Runtime::get("cuda"), bounds);
+    CHECK_MESSAGE(difference.empty(), "plan " << plan << ", " << bilogp::test::describe(mix) << ": " << difference);
+  }
+}
+
+} // namespace cuda_test

@@ -1,0 +1,41 @@
+// What the suites on a device share.
+#pragma once
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "runtime/backends/cuda/plans.hpp"
+#include "tests/cpu/mixed.hpp"
+#include "tests/cuda/device_calls.hpp"
+
+namespace cuda_test {
+
+using bilogp::Device;
+using bilogp::DType;
+using bilogp::LogpOptions;
+using bilogp::Numerics;
+using bilogp::Operator;
+using bilogp::Runtime;
+using bilogp::test::Batch;
+using bilogp::test::Mix;
+using bilogp::test::Storage;
+
+inline Device first_device() {
+  return devices().front();
+}
+inline int test_threads() {
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
+
+// The number of every plan that can be forced for an operator on the first device: -1 (chosen), 0, 1, 16 + variant.
+std::vector<int> plans_of(Operator op, DType logits_dtype);
+// Of all operators together.
+std::vector<int> all_plans();
+
+// A batch made from `mix`, run on the device under each of these plans and compared in every way.
+void check_mix_on_device(const Mix& mix, std::int64_t cuts = 0, std::vector<int> plans = {});
+
+} // namespace cuda_test
