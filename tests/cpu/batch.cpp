@@ -111,8 +111,8 @@ void Batch::score_all(int threads) {
   std::atomic<std::int64_t> next = 0;
   const auto work = [&] {
     for (std::int64_t row = next++; row < rows(); row = next++) {
-      expected(row);
-      if (ids_per_row() == 1) expected_gradient(row);
+      static_cast<void>(expected(row));
+      if (ids_per_row() == 1) static_cast<void>(expected_gradient(row));
     }
   };
   std::vector<std::thread> workers;
