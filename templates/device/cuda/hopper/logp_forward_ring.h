@@ -23,7 +23,8 @@ template<bool UseTable> struct TileSummer {
   // `live`: how many of the lane's columns count.
   CANON_MEMBER TileSum sum(u32 tile, int live) {
     constexpr int span_columns = TileShape<Logits>::span_columns;
-    const bool whole_spans = __all_sync(all_lanes, live == 0 || live == span_columns);
+    const bool whole_spans = (BILOGP_VOCAB > 0 && BILOGP_VOCAB % span_columns == 0) ||
+                             __all_sync(all_lanes, live == 0 || live == span_columns);
     if (detour == 0 && whole_spans) {
       u32 magnitude = 0;
       float s = plain_span<Logits, UseTable>(span_address(tile, lane), table, window, magnitude);

