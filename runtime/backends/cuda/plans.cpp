@@ -18,8 +18,6 @@ constexpr std::int64_t backward_block_columns = 8192;
 // Below this a row is not worth cutting: joining the parts costs more than reading them.
 constexpr std::int64_t smallest_part_columns = 1024;
 constexpr std::int64_t largest_grid = 0x7fffffff;
-// Threads of logp_finish: one per row.
-constexpr unsigned finish_block = 128;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -51,10 +49,7 @@ LaunchPlan plain(const LaunchShape& shape) {
     plan.gpu.columns_per_block = static_cast<std::int32_t>(backward_block_columns);
     plan.gpu.blocks_per_row = static_cast<std::int32_t>(ceil_div(shape.columns, backward_block_columns));
   }
-  if (shape.op == Operator::logp_finish) {
-    plan.block = finish_block;
-    return with_grid(plan, ceil_div(shape.rows, finish_block));
-  }
+  if (shape.op == Operator::logp_finish) return with_grid(plan, ceil_div(shape.rows, plain_warps)); // a warp per row
   return with_grid(plan, shape.rows * plan.gpu.blocks_per_row);
 }
 
