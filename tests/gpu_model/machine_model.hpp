@@ -1,10 +1,10 @@
 // A host model of a GPU: runs a kernel's threads as fibers, in an order drawn from a seed, and checks what a device
 // leaves undefined.
 //
-// Threads are switched at barriers, warp collectives and atomic operations. Reported as errors: a barrier or a collective
-// that a thread of the block or warp never reaches, lanes of a warp in different collectives, misaligned accesses, and
-// accesses outside of the memory that a launch names, byte by byte. A block's memory is filled with NaN bytes before the block begins. Several blocks of a grid are under way at a time.
-// One launch at a time per process.
+// Threads are switched at barriers, warp collectives and atomic operations. Reported as errors: a barrier or a
+// collective that a thread of the block or warp never reaches, lanes of a warp in different collectives, misaligned
+// accesses, and accesses outside of the memory that a launch names, byte by byte. A block's memory is filled with NaN
+// bytes before the block begins. Several blocks of a grid are under way at a time. One launch at a time per process.
 #pragma once
 
 #include <cstddef>

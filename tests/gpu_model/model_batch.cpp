@@ -33,7 +33,8 @@ std::string compare_states(const std::vector<std::int32_t>& got, const std::vect
   for (std::size_t r = 0; r < expected.size(); ++r) {
     const reference::Node node{static_cast<std::uint32_t>(got[2 * r]), got[2 * r + 1]};
     if (node != expected[r])
-      return fmt::format("row {} state {}, expected {}", r, reference::to_string(node), reference::to_string(expected[r]));
+      return fmt::format("row {} state {}, expected {}", r, reference::to_string(node),
+                         reference::to_string(expected[r]));
   }
   return {};
 }
@@ -56,8 +57,7 @@ ModelBatch::ModelBatch(const BatchShape& shape) : shape_(shape) {
     row.ids = reference::make_target_ids(row.logits, shape.ids_per_row, options, true, random());
     row.upstream = pick(upstreams, random);
     row.answer = reference::score(row.logits, row.ids, options);
-    if (shape.ids_per_row == 1)
-      row.gradient = reference::gradient(row.logits, row.ids.front(), row.upstream, options);
+    if (shape.ids_per_row == 1) row.gradient = reference::gradient(row.logits, row.ids.front(), row.upstream, options);
     rows_.push_back(std::move(row));
   }
 }
@@ -173,8 +173,10 @@ std::string ModelBatch::compare(const std::string& what, const Answers& answers)
   const auto a = reference::compare_bits(answers.logp, logp, static_cast<std::size_t>(shape_.ids_per_row));
   const auto b = reference::compare_bits(answers.lse, lse);
   const std::string c = compare_states(answers.state, states);
-  if (!a.none() || !b.none() || !c.empty()) return fmt::format("{}: logp: {}; lse: {}; {}", what, a.report, b.report, c);
-  if (answers.errors[0] != bad || answers.errors[1] != first_row || answers.errors[2] != first_id || answers.errors[3] != 0)
+  if (!a.none() || !b.none() || !c.empty())
+    return fmt::format("{}: logp: {}; lse: {}; {}", what, a.report, b.report, c);
+  if (answers.errors[0] != bad || answers.errors[1] != first_row || answers.errors[2] != first_id ||
+      answers.errors[3] != 0)
     return fmt::format("{}: error words {} {} {} {}, expected {} {} {} 0", what, answers.errors[0], answers.errors[1],
                        answers.errors[2], answers.errors[3], bad, first_row, first_id);
   return {};

@@ -28,8 +28,8 @@ std::vector<std::int64_t> bounds_of(const std::vector<std::int64_t>& cuts, std::
 }
 
 std::int64_t node_count(std::int64_t begin, std::int64_t end, std::int64_t full_vocab) {
-  return std::ssize(reference::shard_nodes(std::vector<std::uint32_t>(static_cast<std::size_t>(end - begin)), begin, end,
-                                           full_vocab, {}));
+  return std::ssize(reference::shard_nodes(std::vector<std::uint32_t>(static_cast<std::size_t>(end - begin)), begin,
+                                           end, full_vocab, {}));
 }
 
 } // namespace
@@ -135,7 +135,8 @@ std::string ModelBatch::check_backward_shards(const std::vector<std::int64_t>& c
     a.grad_logits = out.base + bounds[s] * element_size();
     kernel::GpuPlan plan = plan_of(rows());
     const std::int64_t width = bounds[s + 1] - bounds[s];
-    plan.columns_per_block = static_cast<int>(cut.columns_per_block > 0 ? cut.columns_per_block : usual_gradient_columns);
+    plan.columns_per_block =
+        static_cast<int>(cut.columns_per_block > 0 ? cut.columns_per_block : usual_gradient_columns);
     plan.blocks_per_row = static_cast<int>((width + plan.columns_per_block - 1) / plan.columns_per_block);
     allow(call, logits, false, bounds[s], std::min(bounds[s + 1], vocab_size()));
     allow(call, out, true, bounds[s], bounds[s + 1]);
@@ -143,7 +144,8 @@ std::string ModelBatch::check_backward_shards(const std::vector<std::int64_t>& c
     const std::string error = run(call, rows() * plan.blocks_per_row, cut, [&] { entry(a, plan); });
     if (!error.empty()) return "backward: " + error;
   }
-  return compare_gradient(in_place ? "backward in place" : fmt::format("backward of {} shards", bounds.size() - 1), out);
+  return compare_gradient(in_place ? "backward in place" : fmt::format("backward of {} shards", bounds.size() - 1),
+                          out);
 }
 
 std::string ModelBatch::check_with_gradient(bool in_place, Cut cut) {
