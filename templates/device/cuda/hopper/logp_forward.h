@@ -8,4 +8,11 @@ BILOGP_KERNEL(canon::ring_threads, 1)
 bilogp_logp_forward(BILOGP_BY_VALUE(LogpForwardArguments) a, BILOGP_BY_VALUE(GpuPlan) plan) {
   canon::forward_ring(a, plan);
 }
+#else
+#include "device/cuda/hopper/logp_forward_few_rows.h"
+
+BILOGP_KERNEL(canon::few_rows_threads, BILOGP_BLOCKS)
+bilogp_logp_forward(BILOGP_BY_VALUE(LogpForwardArguments) a, BILOGP_BY_VALUE(GpuPlan) plan) {
+  canon::forward_few_rows(a, plan);
+}
 #endif

@@ -20,62 +20,62 @@ template<bool UseTable> struct TileSummer {
   CANON_MEMBER TileSummer(u32 leaf_table, u32 lane_of_warp, const PlainWindow& w)
       : table(leaf_table), lane(lane_of_warp), window(w) {}
 
-  // `live`: how many of the lane's columns count.
-  CANON_MEMBER TileSum sum(u32 tile, int live) {
+  // The tile of this lane's span at `span`; `rest` columns from the span's first one are left in the row.
+  CANON_MEMBER TileSum sum(u32 span, int rest) {
     constexpr int span_columns = TileShape<Logits>::span_columns;
+    const bool has_columns = rest > 0;
     const bool whole_spans = (BILOGP_VOCAB > 0 && BILOGP_VOCAB % span_columns == 0) ||
-                             __all_sync(all_lanes, live == 0 || live == span_columns);
+                             __all_sync(all_lanes, !has_columns || rest >= span_columns);
     if (detour == 0 && whole_spans) {
       u32 magnitude = 0;
-      float s = plain_span<Logits, UseTable>(span_address(tile, lane), table, window, magnitude);
-      const bool in_window = live == 0 || Words<Logits>::largest_pattern(magnitude) <= window.limit;
+      const float s = plain_span<Logits, UseTable>(span, table, window, magnitude);
+      const bool in_window = !has_columns || Words<Logits>::largest_pattern(magnitude) <= window.limit;
       if (__all_sync(all_lanes, in_window)) {
-        if (next_detour > 1) --next_detour;
-        return TileSum{live == 0 ? 0.0f : s, plain_reference};
+        next_detour -= next_detour > 1 ? 1 : 0;
+        return TileSum{has_columns ? s : 0.0f, plain_reference};
       }
       detour = next_detour;
       next_detour = next_detour < longest_detour ? 2 * next_detour : longest_detour;
     } else if (detour > 0) {
       --detour;
     }
-    return masked_tile<Logits, UseTable>(tile, lane, live, table, window);
+    return masked_tile<Logits, UseTable>(span, lane, rest < 0 ? 0 : rest < span_columns ? rest : span_columns, table, window);
   }
 };
 
-template<bool UseTable> CANON_FN void ring_compute(const RingLayout& ring, u32 warp, u32 lane, int vocab, PlainWindow window) {
+template<bool UseTable> CANON_FN void ring_compute(const RingLayout& ring, u32 warp, u32 lane, const PlainWindow& window) {
   TileSummer<UseTable> summer(ring.base, lane, window);
-  RingPosition slot = {warp, 0};
+  const u32 place = warp % stage_tiles;
+  const u32 span_offset = span_address(place * tile_bytes, lane);
+  const int columns_before = (int)place * TileShape<Logits>::columns + (int)lane * TileShape<Logits>::span_columns;
+  RingPosition stage = {warp / stage_tiles, 0};
 #pragma unroll 1
   for (;;) {
-    const u32 stage = slot.index / stage_tiles;
-    barrier_wait(ring.full + stage * 8, slot.parity);
-    const Vector given = load_shared_vector(ring.stages + stage * 16);
-    if (given.word[0] == end_of_work) return;
-    const u32 buffer = given.word[0], tile = given.word[1] + slot.index % stage_tiles;
-    if (tile < given.word[2]) {
+    barrier_wait(ring.full + stage.index * 8, stage.parity);
+    const Vector given = load_shared_vector(ring.stages + stage.index * 16);
+    const u32 done = given.word[1];
+    if (done == no_more) return;
+    if (place < given.word[2]) {
       if constexpr (!UseTable) { // each row may have its own temperature
-        const float c = float_from_bits(given.word[3]);
+        const float c = float_from_bits(load_shared(ring.units + (done - ring.unit_done) * 2 + 12));
         if (c != 0.0f && c != summer.window.c) summer.window = plain_window<Logits>(c, 1.0f);
       }
-      const int begin = (int)(tile * TileShape<Logits>::columns + lane * TileShape<Logits>::span_columns);
-      const int rest = vocab - begin;
-      const int live = rest < 0 ? 0 : rest < TileShape<Logits>::span_columns ? rest : TileShape<Logits>::span_columns;
-      TileSum sum = summer.sum(ring.slot(slot.index), live);
-      const u32 place = buffer * ring.tiles + tile;
+      TileSum sum = summer.sum(ring.stage(stage.index) + span_offset, (int)given.word[3] - columns_before);
+      const u32 record = given.word[0] + place * record_bytes;
       if constexpr (tile_sums == 32) {
-        store_shared(ring.sums + place * 128 + lane * 4, bits_from_float(sum.s));
+        store_shared(record + lane * 4, bits_from_float(sum.s));
       } else {
 #pragma unroll
         for (int distance = 1; distance < 32; distance *= 2)
           sum.s = sum.s + __shfl_xor_sync(all_lanes, sum.s, distance);
-        if (lane == 0) store_shared(ring.sums + place * 4, bits_from_float(sum.s));
+        store_shared(record, bits_from_float(sum.s));
       }
-      if (lane == 0) store_shared(ring.references + place * 4, (u32)sum.R);
+      store_shared(record + tile_sums * 4, (u32)sum.R);
       warp_barrier();
-      if (lane == 0) barrier_arrive(ring.unit_done + buffer * 8);
+      barrier_arrive_once(done, lane);
     }
-    if (lane == 0) barrier_arrive(ring.empty + stage * 8);
-    slot.advance(compute_warps, ring.slots);
+    barrier_arrive_once(ring.empty + stage.index * 8, lane);
+    stage.advance(stages_per_round, ring.stage_count);
   }
 }
 
@@ -84,14 +84,14 @@ CANON_FN void forward_ring(const LogpForwardArguments& a, const GpuPlan& plan) {
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int vocab = (int)vocab_size_of(a.options);
   const u32 tiles = (u32)((vocab + TileShape<Logits>::columns - 1) / TileShape<Logits>::columns);
-  const RingLayout ring(shared_address(shared_memory), (u32)plan.parameters[RingParameters::slots], tiles);
+  const RingLayout ring(shared_address(shared_memory), (u32)plan.parameters[RingParameters::stages], tiles);
   const bool one_temperature = a.options.temperature_rows == nullptr;
   // The first copies are on their way while the others build the table.
   if (warp == producer_warp) {
     if (lane == 0) init_ring_barriers(ring);
     warp_barrier();
     block_barrier_arrive(1, ring_threads);
-    RingProducer<LogpForwardArguments>(a, plan, ring, lane).run();
+    if (elected_lane()) RingProducer<LogpForwardArguments>(a, plan, ring).run();
     return;
   }
   const float temperature = one_temperature ? a.options.temperature : 1.0f;
@@ -107,9 +107,9 @@ CANON_FN void forward_ring(const LogpForwardArguments& a, const GpuPlan& plan) {
   }
   const PlainWindow window = plain_window<Logits>(c, temperature);
   if constexpr (LeafTable<Logits>::exists) {
-    if (one_temperature) return ring_compute<true>(ring, warp, lane, vocab, window);
+    if (one_temperature) return ring_compute<true>(ring, warp, lane, window);
   }
-  ring_compute<false>(ring, warp, lane, vocab, window);
+  ring_compute<false>(ring, warp, lane, window);
 }
 
 } // namespace canon

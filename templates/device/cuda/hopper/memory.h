@@ -58,6 +58,14 @@ CANON_FN void barriers_are_ready() {
 CANON_FN void barrier_arrive(u32 barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
 }
+// By lane 0 of a warp; a branch around it would cost more than the arrival.
+CANON_FN void barrier_arrive_once(u32 barrier, u32 lane) {
+  asm volatile("{\n\t.reg .pred first;\n\tsetp.eq.u32 first, %1, 0;\n\t"
+               "@first mbarrier.arrive.shared::cta.b64 _, [%0];\n\t}"
+               :
+               : "r"(barrier), "r"(lane)
+               : "memory");
+}
 CANON_FN void barrier_arrive_many(u32 barrier, u32 arrivals) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(arrivals) : "memory");
 }
@@ -75,6 +83,13 @@ CANON_FN void barrier_wait(u32 barrier, u32 parity) {
                :
                : "r"(barrier), "r"(parity)
                : "memory");
+}
+
+// True in one lane of the warp; the compiler then knows that what follows is done by one thread.
+CANON_FN bool elected_lane() {
+  u32 elected;
+  asm volatile("{\n\t.reg .pred one;\n\telect.sync _|one, 0xffffffff;\n\tselp.u32 %0, 1, 0, one;\n\t}" : "=r"(elected));
+  return elected != 0;
 }
 
 // Copies `bytes` (a multiple of 16) of global memory into shared memory and counts them on the barrier.

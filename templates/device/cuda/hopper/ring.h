@@ -1,8 +1,8 @@
 // The ring of tiles between memory and the computing warps, and where everything lies in shared memory.
 //
-// A stage is a few tiles of one unit that are copied in and freed together. A slot of the ring always belongs to the same
-// warp (slots are a multiple of the warps and of a stage's tiles): bulk copies complete out of order, and a wait by parity
-// could pass on a slot whose fill before the last is still pending.
+// A stage is a few tiles of one unit that are copied in and freed together. A place in a stage always belongs to the same
+// warp (its warps come round after a whole number of stages, and the ring is a multiple of those): bulk copies complete out
+// of order, and a wait by parity could pass on a place whose fill before the last is still pending.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_RING_H
 #define BILOGP_DEVICE_CUDA_HOPPER_RING_H
 
@@ -18,46 +18,51 @@ constexpr int row_buffers = BILOGP_ROW_BUFFERS; // rows whose tile sums are on t
 constexpr int finishing_warps = BILOGP_FINISHING_WARPS;
 constexpr int ring_threads = (compute_warps + 1 + finishing_warps) * 32;
 constexpr int producer_warp = compute_warps;
+constexpr u32 stage_bytes = stage_tiles * tile_bytes;
+constexpr int stages_per_round = compute_warps / stage_tiles; // that all computing warps take together
+static_assert(compute_warps % stage_tiles == 0, "a warp's place in its stages is always the same");
 
-// Sums that a tile leaves for its row: one per lane, or one, where there is time to add them up at once.
+// What a tile leaves for its row: the lanes' sums and their reference, or, where there is time to add the lanes up at once,
+// one sum and its reference. 33 words apart, so that lanes that read one tile each meet no bank conflicts.
 constexpr int tile_sums = Words<Logits>::columns == 2 ? 32 : 1;
+constexpr u32 record_bytes = (tile_sums + 1) * 4;
 
 struct RingLayout {
-  u32 base, slots, tiles;
-  u32 sums, references, units, stages, full, empty, unit_given, unit_done, unit_free;
+  u32 base, stage_count, tiles;
+  u32 records, units, stages, full, empty, unit_given, unit_done, unit_free;
 
-  CANON_MEMBER RingLayout(u32 base_address, u32 slot_count, u32 row_tiles) : base(base_address), slots(slot_count), tiles(row_tiles) {
-    const u32 stage_count = slots / stage_tiles;
-    sums = base + ring_end(slots);
-    references = sums + row_buffers * tiles * tile_sums * 4;
-    units = (references + row_buffers * tiles * 4 + 15) & ~15u;
+  CANON_MEMBER RingLayout(u32 base_address, u32 stages_of_ring, u32 row_tiles)
+      : base(base_address), stage_count(stages_of_ring), tiles(row_tiles) {
+    units = base + ring_end(stage_count);
     stages = units + row_buffers * 16;
     full = stages + stage_count * 16;
     empty = full + stage_count * 8;
     unit_given = empty + stage_count * 8;
     unit_done = unit_given + row_buffers * 8;
     unit_free = unit_done + row_buffers * 8;
+    records = unit_free + row_buffers * 8;
   }
 
-  // Tiles lie between the halves of the leaf table where there is one, and behind it.
-  static constexpr u32 slots_between = (table_negative - table_half) / tile_bytes;
-  CANON_MEMBER static u32 ring_end(u32 slots) {
-    if constexpr (!LeafTable<Logits>::exists) return slots * tile_bytes;
-    return table_end + (slots > slots_between ? (slots - slots_between) * tile_bytes : 0);
+  // Stages lie between the halves of the leaf table where there is one, and behind it.
+  static constexpr u32 stages_between = (table_negative - table_half) / stage_bytes;
+  CANON_MEMBER static u32 ring_end(u32 stage_count) {
+    if constexpr (!LeafTable<Logits>::exists) return stage_count * stage_bytes;
+    return table_end + (stage_count > stages_between ? (stage_count - stages_between) * stage_bytes : 0);
   }
-  CANON_MEMBER u32 slot(u32 i) const {
-    if constexpr (!LeafTable<Logits>::exists) return base + i * tile_bytes;
-    return base + table_half + i * tile_bytes + (i >= slots_between ? table_half : 0);
+  CANON_MEMBER u32 stage(u32 i) const {
+    if constexpr (!LeafTable<Logits>::exists) return base + i * stage_bytes;
+    return base + i * stage_bytes + (i < stages_between ? table_half : table_end - stages_between * stage_bytes);
   }
+  CANON_MEMBER u32 record(u32 buffer, u32 tile) const { return records + (buffer * tiles + tile) * record_bytes; }
 };
 
-
-// What a stage or a unit is, as four words of shared memory: (row buffer, first tile, end tile, c), (row, first tile, end
-// tile). A negative first word ends the work.
-constexpr u32 end_of_work = 0xffffffffu;
+// A stage as four words of shared memory: address of its first tile's record, the barrier that counts the unit's tiles, how
+// many tiles, how many columns from its first one to the end of the row. Its barrier being `no_more` ends the work.
+// A unit as four words: row, first tile, end tile, c where rows have their own temperatures.
+constexpr u32 no_more = 0xffffffffu;
 
 CANON_FN void init_ring_barriers(const RingLayout& ring) {
-  for (u32 i = 0; i < ring.slots / stage_tiles; ++i) {
+  for (u32 i = 0; i < ring.stage_count; ++i) {
     barrier_init(ring.full + i * 8, 1);
     barrier_init(ring.empty + i * 8, stage_tiles);
   }
@@ -69,7 +74,7 @@ CANON_FN void init_ring_barriers(const RingLayout& ring) {
   barriers_are_ready();
 }
 
-// Steps through the slots that belong to one warp, or through the stages, and knows the parity to wait for.
+// Steps through the stages and knows the parity to wait for.
 struct RingPosition {
   u32 index, parity;
   CANON_MEMBER void advance(u32 step, u32 size) {

@@ -4,23 +4,25 @@
 
 #include "device/cuda/hopper/ring.h"
 #include "device/cuda/hopper/row_nodes.h"
-#include "rows/row_results.h"
+#include "device/cuda/hopper/row_answer.h"
 
 namespace canon {
 
-// Sum of a tile's 32 lane sums, one tile per lane; without bank conflicts, as spans are read.
-CANON_FN float lane_sums_of_tile(const RingLayout& ring, u32 place, u32 lane) {
-  if constexpr (tile_sums == 1) return float_from_bits(load_shared(ring.sums + place * 4));
-  const u32 address = (ring.sums + place * 128) | ((lane & 7) << 4);
-  float s[8];
+// Sum of a tile's lane sums, one tile per lane of the warp.
+CANON_FN float tree_of_record(u32 record) {
+  if constexpr (tile_sums == 1) {
+    return float_from_bits(load_shared(record));
+  } else {
+    float s[8];
 #pragma unroll
-  for (int j = 0; j < 8; ++j) {
-    const Vector v = load_shared_vector(address ^ (u32)(j << 4));
-    const float t[4] = {float_from_bits(v.word[0]), float_from_bits(v.word[1]), float_from_bits(v.word[2]),
-                        float_from_bits(v.word[3])};
-    s[j] = tree_of_4(t);
+    for (int j = 0; j < 8; ++j) {
+      float t[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) t[i] = float_from_bits(load_shared(record + (u32)(j * 4 + i) * 4));
+      s[j] = tree_of_4(t);
+    }
+    return tree_of_8(s);
   }
-  return tree_of_8(s);
 }
 
 template<class Arguments> struct RingFinisher {
@@ -41,9 +43,9 @@ template<class Arguments> struct RingFinisher {
     for (int i = 0; i < nodes_per_lane; ++i) {
       const int tile = i * 32 + (int)lane;
       const bool here = tile >= begin && tile < end;
-      const u32 place = buffer * ring.tiles + (u32)(here ? tile : begin);
-      nodes.s[i] = here ? lane_sums_of_tile(ring, place, lane) : 0.0f;
-      nodes.R[i] = here ? (i32)load_shared(ring.references + place * 4) : plain_reference;
+      const u32 record = ring.record(buffer, (u32)(here ? tile : begin));
+      nodes.s[i] = here ? tree_of_record(record) : 0.0f;
+      nodes.R[i] = here ? (i32)load_shared(record + tile_sums * 4) : plain_reference;
     }
   }
 
@@ -80,23 +82,26 @@ template<class Arguments> struct RingFinisher {
       const u32 buffer = k % row_buffers, parity = (k / row_buffers) & 1;
       barrier_wait(ring.unit_given + buffer * 8, parity);
       const Vector unit = load_shared_vector(ring.units + buffer * 16);
-      if (unit.word[0] == end_of_work) return;
+      if (unit.word[0] == no_more) return;
       const i64 row = unit.word[0];
       const int begin = (int)unit.word[1], end = (int)unit.word[2];
+      if (begin == end) {
+        barrier_wait(ring.unit_done + buffer * 8, parity);
+        barrier_arrive_once(ring.unit_free + buffer * 8, lane);
+        write_ignored_row(a, row);
+        continue;
+      }
       const TargetId* ids = row_ids(a, row);
       const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
-      const i64 id = (i64)load(ids);
-      const float first_logit = Logits::widen(load(logits + (id >= 0 && id < vocab ? id : 0)));
       const Scale scale = row_scale(row, a.options);
+      const RowTarget target = row_target(a, ids, logits, vocab, scale);
       barrier_wait(ring.unit_done + buffer * 8, parity);
       read_tiles(buffer, begin, end);
       warp_barrier();
-      if (lane == 0) barrier_arrive(ring.unit_free + buffer * 8);
+      barrier_arrive_once(ring.unit_free + buffer * 8, lane);
       if (end - begin < work.tiles && !meets_other_pieces(row, begin, end)) continue;
       const Node sum = scale.valid ? nodes.root() : poison_node();
-      write_answers(a, row, plan.first_row + row, ids, vocab, sum, scale, [&](i64 which, i64 target) {
-        return which == 0 ? first_logit : Logits::widen(load(logits + target));
-      });
+      answer_row(a, row, plan.first_row + row, ids, logits, vocab, sum, scale, target);
     }
   }
 };

@@ -1,4 +1,4 @@
-// The producing warp of the ring plans: takes units of work, skips ignored rows, and copies the tiles of the others in.
+// The producer of the ring plans: one lane takes units of work, looks whether their rows count, and copies tiles in.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_RING_PRODUCER_H
 #define BILOGP_DEVICE_CUDA_HOPPER_RING_PRODUCER_H
 
@@ -12,83 +12,89 @@ template<class Arguments> struct RingProducer {
   const GpuPlan& plan;
   const RingLayout& ring;
   const Work work;
-  const i64 vocab;
-  const bool leads; // the lane that issues copies
+  const i32 vocab;
   RingPosition stage = {0, 1};
-  u32 units_given = 0;
+  RingPosition unit_buffer = {0, 1};
 
-  CANON_MEMBER RingProducer(const Arguments& arguments, const GpuPlan& p, const RingLayout& layout, u32 lane)
-      : a(arguments), plan(p), ring(layout), work(p, (int)layout.tiles), vocab(vocab_size_of(arguments.options)),
-        leads(lane == 0) {}
+  CANON_MEMBER RingProducer(const Arguments& arguments, const GpuPlan& p, const RingLayout& layout)
+      : a(arguments), plan(p), ring(layout), work(p, (int)layout.tiles), vocab((i32)vocab_size_of(arguments.options)) {}
 
-  CANON_MEMBER void put_stage(u32 buffer, u32 tile_begin, u32 tile_end, float c, const Stored* row) {
-    barrier_wait(ring.empty + stage.index * 8, stage.parity);
-    if (leads) {
-      const u32 full = ring.full + stage.index * 8;
-      store_shared_vector(ring.stages + stage.index * 16, buffer, tile_begin, tile_end, bits_from_float(c));
-      if (buffer == end_of_work) {
-        barrier_arrive(full);
-      } else {
-        const i64 first = (i64)tile_begin * TileShape<Logits>::columns;
-        const i64 last = (i64)tile_end * TileShape<Logits>::columns;
-        const u32 bytes = ((u32)((last < vocab ? last : vocab) - first) * (u32)sizeof(Stored) + 15) & ~15u;
-        barrier_expect(full, bytes);
-        copy_in(ring.slot(stage.index * stage_tiles), row + first, bytes, full);
-      }
-    }
-    stage.advance(1, ring.slots / stage_tiles);
-  }
-
-  // Gives the next row buffer a unit; `row` end_of_work tells the finishing warp that there is nothing more.
-  CANON_MEMBER u32 give_unit(u32 row, int tile_begin, int tile_end) {
-    const u32 buffer = units_given % row_buffers;
-    barrier_wait(ring.unit_free + buffer * 8, ((units_given / row_buffers) & 1) ^ 1);
-    if (leads) {
-      store_shared_vector(ring.units + buffer * 16, row, (u32)tile_begin, (u32)tile_end, 0);
-      const u32 missing = ring.tiles - (u32)(tile_end - tile_begin);
-      if (missing != 0) barrier_arrive_many(ring.unit_done + buffer * 8, missing);
-      barrier_arrive(ring.unit_given + buffer * 8);
-    }
-    ++units_given;
+  // Gives the next row buffer a unit. An ignored row has no tiles; row `no_more` is for the finishing warps.
+  CANON_MEMBER u32 give_unit(u32 row, int tile_begin, int tile_end, float c) {
+    const u32 buffer = unit_buffer.index;
+    barrier_wait(ring.unit_free + buffer * 8, unit_buffer.parity);
+    store_shared_vector(ring.units + buffer * 16, row, (u32)tile_begin, (u32)tile_end, bits_from_float(c));
+    const u32 missing = ring.tiles - (u32)(tile_end - tile_begin);
+    if (missing != 0) barrier_arrive_many(ring.unit_done + buffer * 8, missing);
+    barrier_arrive(ring.unit_given + buffer * 8);
+    unit_buffer.advance(1, row_buffers);
     return buffer;
   }
 
   CANON_MEMBER void put_unit(const Unit& unit) {
-    const u32 buffer = give_unit((u32)unit.row, unit.tile_begin, unit.tile_end);
-    const Stored* row = (const Stored*)a.logits + row_offset(unit.row, a.options, a.logits_strides);
     const float c = a.options.temperature_rows == nullptr ? 0.0f : row_scale(unit.row, a.options).c;
+    const u32 buffer = give_unit((u32)unit.row, unit.tile_begin, unit.tile_end, c);
+    const u32 done = ring.unit_done + buffer * 8;
+    u32 record = ring.record(buffer, (u32)unit.tile_begin);
+    const i32 first = unit.tile_begin * TileShape<Logits>::columns;
+    const Stored* from = (const Stored*)a.logits + row_offset(unit.row, a.options, a.logits_strides) + first;
+    i32 columns = vocab - first;
 #pragma unroll 1
-    for (int t = unit.tile_begin; t < unit.tile_end; t += stage_tiles)
-      put_stage(buffer, (u32)t, (u32)(t + stage_tiles < unit.tile_end ? t + stage_tiles : unit.tile_end), c, row);
+    for (int tiles = unit.tile_end - unit.tile_begin; tiles > 0; tiles -= stage_tiles) {
+      const int count = tiles < stage_tiles ? tiles : stage_tiles, most = count * TileShape<Logits>::columns;
+      const u32 bytes = ((u32)(columns < most ? columns : most) * (u32)sizeof(Stored) + 15) & ~15u;
+      const u32 full = ring.full + stage.index * 8;
+      barrier_wait(ring.empty + stage.index * 8, stage.parity);
+      store_shared_vector(ring.stages + stage.index * 16, record, done, (u32)count, (u32)columns);
+      barrier_expect(full, bytes);
+      copy_in(ring.stage(stage.index), from, bytes, full);
+      from += stage_tiles * TileShape<Logits>::columns;
+      columns -= stage_tiles * TileShape<Logits>::columns;
+      record += stage_tiles * record_bytes;
+      stage.advance(1, ring.stage_count);
+    }
   }
 
-  // The first id of a row, asked for early; whether the row is ignored only later.
+  CANON_MEMBER void put_end() {
+    for (int i = 0; i < stages_per_round; ++i) {
+      barrier_wait(ring.empty + stage.index * 8, stage.parity);
+      store_shared_vector(ring.stages + stage.index * 16, 0, no_more, 0, 0);
+      barrier_arrive(ring.full + stage.index * 8);
+      stage.advance(1, ring.stage_count);
+    }
+    for (int i = 0; i < finishing_warps; ++i) give_unit(no_more, 0, 0, 0.0f);
+  }
+
+  // The first id of a unit's row is asked for a unit ahead.
   CANON_MEMBER i64 first_id(i64 number) const {
     return number < work.units ? (i64)load(row_ids(a, work.unit(number).row)) : 0;
   }
   CANON_MEMBER bool is_ignored(i64 row, i64 id) const {
-    return id == a.options.ignore_index && (a.ids_per_row == 1 || all_ignored(a, row_ids(a, row)));
+    if (id != a.options.ignore_index) return false;
+    const TargetId* ids = row_ids(a, row);
+    for (i64 k = 1; k < a.ids_per_row; ++k)
+      if ((i64)load(ids + k * a.id_stride_k) != a.options.ignore_index) return false;
+    return true;
   }
 
   CANON_MEMBER void run() {
-    i64 number = blockIdx.x;
-    i64 id = first_id(number), later = leads ? next_unit(plan) : 0;
+    i64 number = blockIdx.x, later = next_unit(plan);
+    i64 id = first_id(number);
 #pragma unroll 1
     while (number < work.units) {
       const Unit unit = work.unit(number);
       const i64 this_id = id;
-      number = __shfl_sync(all_lanes, later, 0);
+      number = later;
       id = first_id(number);
-      if (leads) later = next_unit(plan);
-      if (is_ignored(unit.row, this_id)) {
-        if (unit.tile_begin == 0) write_ignored_row(a, unit.row);
-      } else {
+      later = next_unit(plan);
+      if (!is_ignored(unit.row, this_id)) {
         put_unit(unit);
+      } else if (unit.tile_begin == 0) {
+        give_unit((u32)unit.row, 0, 0, 0.0f);
       }
     }
-    for (int i = 0; i < compute_warps / stage_tiles; ++i) put_stage(end_of_work, 0, 0, 0.0f, nullptr);
-    for (int i = 0; i < finishing_warps; ++i) give_unit(end_of_work, 0, 0);
-    if (leads) no_more_units(plan);
+    put_end();
+    no_more_units(plan);
   }
 };
 

@@ -148,16 +148,10 @@ template<class S> CANON_FN float constant_span(const MaskedSpan<S>& span, u32 to
   return ladder.third;
 }
 
-CANON_FN float clamp_bound(float c) {
-  float bound = 0x1p29f;
-  while ((double)bound * (double)c >= 0x1p30) bound = bound * 0.5f;
-  return bound;
-}
-
-// The tile at `tile`, columns from `live` of this lane on being -inf.
+// The tile whose span of this lane is at `address`, columns from `live` of the span on being -inf.
 template<class S, bool UseTable>
-CANON_COLD TileSum masked_tile(u32 tile, u32 lane, int live, u32 table, const PlainWindow window) {
-  const MaskedSpan<S> span = {span_address(tile, lane), lane, live};
+CANON_COLD TileSum masked_tile(u32 address, u32 lane, int live, u32 table, const PlainWindow window) {
+  const MaskedSpan<S> span = {address, lane, live};
   const float m = tile_maximum(span), c = window.c;
   if (m != m || m == -negative_infinity) return TileSum{quiet_nan(), 0};
   if (m == negative_infinity) return TileSum{0.0f, plain_reference};
@@ -185,7 +179,7 @@ CANON_COLD TileSum masked_tile(u32 tile, u32 lane, int live, u32 table, const Pl
   const float near_limit = near_exponent / c;
   const bool near = m <= near_limit && near_limit <= scale.bound &&
                     gap_is_free(span, Gap<S>(pattern_above<S>(-near_limit), Words<S>::minus_infinity));
-  const Node sum = near ? near_tile<S>(span.address, lane, live, c) : general_tile<S>(tile, lane, live, scale);
+  const Node sum = near ? near_tile<S>(span.address, lane, live, c) : general_tile<S>(address & ~(span_bytes - 1), lane, live, scale);
   return TileSum{lane == 0 ? sum.m : 0.0f, sum.E};
 }
 

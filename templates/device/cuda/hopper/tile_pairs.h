@@ -84,9 +84,15 @@ template<class S> CANON_FN Node near_tile(u32 span, u32 lane, int live, float c)
   return pair_across_warp(sum);
 }
 
-// Any logits but NaN and +inf.
-template<class S> CANON_COLD Node general_tile(u32 tile, u32 lane, int live, const Scale scale) {
-  const u32 begin = tile + lane * span_bytes;
+// B of a scale, from its c alone.
+CANON_FN float clamp_bound(float c) {
+  float bound = 0x1p29f;
+  while ((double)bound * (double)c >= 0x1p30) bound = bound * 0.5f;
+  return bound;
+}
+
+// Any logits but NaN and +inf; the lane's span begins at `begin`.
+template<class S> CANON_COLD Node general_tile(u32 begin, u32 lane, int live, const Scale scale) {
   PairLadder ladder;
 #pragma unroll 1
   for (int j = 0; j < span_vectors; ++j) {

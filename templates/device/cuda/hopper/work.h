@@ -12,7 +12,7 @@ namespace canon {
 
 // GpuPlan::parameters of the ring plans.
 struct RingParameters {
-  static constexpr int slots = 0;      // tiles of the ring
+  static constexpr int stages = 0;     // of the ring
   static constexpr int whole_rows = 1; // rows taken whole; the others are cut
   static constexpr int pieces = 2;     // that each of those is cut into
 };
