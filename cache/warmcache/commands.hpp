@@ -27,6 +27,10 @@ Answer where(cache::Store& store);
 Answer clear(cache::Store& store);
 Answer doctor(cache::Store& store);
 
+// The CUDA back end's part of `doctor`: driver, devices, NVRTC; appends the same for people. Compiles a kernel, into
+// the library's store.
+Json cuda_json(std::string& text);
+
 // Where the store is and why, as all commands put it.
 std::string place_of(const cache::Store& store);
 Json place_json(const cache::Store& store);

@@ -90,7 +90,7 @@ Json cpu_json(const CpuBackEnd& back_end, std::string& text) {
 }
 
 Json missing_json(const char* name, std::string& text) {
-  constexpr const char* reason = "not built: this version of bilogp has the cpu back end only";
+  constexpr const char* reason = "not built: this version of bilogp has the cpu and cuda back ends";
   text += fmt::format("  {:<5} {}\n", name, reason);
   return {{"name", name}, {"available", false}, {"compiles", false}, {"reason", reason}};
 }
@@ -136,7 +136,7 @@ Answer doctor(cache::Store& store) {
   const CpuBackEnd cpu = try_cpu();
   Json back_ends = Json::array();
   back_ends.push_back(cpu_json(cpu, answer.text));
-  back_ends.push_back(missing_json("cuda", answer.text));
+  back_ends.push_back(cuda_json(answer.text));
   back_ends.push_back(missing_json("hip", answer.text));
   answer.json = {{"version", version()},
                  {"contract_id", contract_id()},

@@ -13,6 +13,7 @@
 
 #include "bilogp/version.hpp"
 #include "runtime/backends/cpu/targets.hpp"
+#include "runtime/backends/cuda/targets.hpp"
 
 namespace bilogp::warmcache {
 
@@ -29,14 +30,20 @@ Exit status: 0 fine, 1 a problem was found, 2 bad usage.)";
 
 template<class Value> using Words = std::vector<std::pair<std::string_view, Value>>;
 
-const Words<Operator> operator_words = {
-    {"logp_forward", Operator::logp_forward}, {"logp_backward", Operator::logp_backward},
-    {"logp_partial", Operator::logp_partial}, {"logp_finish", Operator::logp_finish},
-    {"forward", Operator::logp_forward},      {"backward", Operator::logp_backward},
-    {"partial", Operator::logp_partial},      {"finish", Operator::logp_finish}};
+const Words<Operator> operator_words = {{"logp_forward", Operator::logp_forward},
+                                        {"logp_backward", Operator::logp_backward},
+                                        {"logp_partial", Operator::logp_partial},
+                                        {"logp_finish", Operator::logp_finish},
+                                        {"logp_with_gradient", Operator::logp_with_gradient},
+                                        {"forward", Operator::logp_forward},
+                                        {"backward", Operator::logp_backward},
+                                        {"partial", Operator::logp_partial},
+                                        {"finish", Operator::logp_finish},
+                                        {"with_gradient", Operator::logp_with_gradient}};
 const Words<DType> logits_words = {{"float32", DType::float32},   {"float16", DType::float16},
                                    {"bfloat16", DType::bfloat16}, {"fp32", DType::float32},
                                    {"fp16", DType::float16},      {"bf16", DType::bfloat16}};
+const Words<Numerics> numerics_words = {{"portable", Numerics::portable}, {"native", Numerics::native}};
 const Words<DType> id_words = {{"int32", DType::int32}, {"int64", DType::int64}};
 
 class Complaint : public std::runtime_error {
@@ -87,11 +94,14 @@ std::vector<std::string> targets_of(const std::vector<std::string>& texts) {
     const std::vector<std::string>& levels = cpu::known_levels();
     if (text == "all") {
       for (const std::string& level : levels) add_once(targets, "cpu:" + level);
+    } else if (text == "cuda:all") {
+      for (const std::string& architecture : cuda::known_targets()) add_once(targets, "cuda:" + architecture);
     } else {
-      // A level's name may stand alone.
+      // A level's or an architecture's name may stand alone.
       const bool is_level =
           std::ranges::any_of(levels, [&](const std::string& level) { return text.starts_with(level); });
-      add_once(targets, is_level ? "cpu:" + text : text);
+      const bool is_cuda = text.starts_with("sm_");
+      add_once(targets, is_level ? "cpu:" + text : is_cuda ? "cuda:" + text : text);
     }
   }
   return targets;
@@ -102,6 +112,7 @@ struct WarmTexts {
   std::vector<std::string> logits_dtypes = {"all"};
   std::vector<std::string> id_dtypes = {"int64"};
   std::vector<std::string> vocab_sizes = {"any"};
+  std::vector<std::string> numerics = {"portable"};
   std::vector<std::string> targets = {"cpu"};
 };
 
@@ -110,21 +121,24 @@ void add_warm(CLI::App& app, CommandLine& line, WarmTexts& texts) {
   const auto add = [&](const char* name, std::vector<std::string>& values, const char* text) {
     warm->add_option(name, values, text)->delimiter(',')->type_name("LIST");
   };
-  add("--operators", texts.operators, "logp_forward,logp_backward,logp_partial,logp_finish (all)");
+  add("--operators", texts.operators, "logp_forward,logp_backward,logp_partial,logp_finish,logp_with_gradient (all)");
   add("--dtypes", texts.logits_dtypes, "of the logits: float32,float16,bfloat16 (all)");
   add("--id-dtypes", texts.id_dtypes, "of the target ids: int64,int32 (int64)");
   add("--vocab-sizes", texts.vocab_sizes, "widths of the vocabulary, 0 or any for the kernel of all widths (any)");
-  add("--targets", texts.targets, "cpu, x86-64-v3, ..., all; a level that this machine lacks is only stored (cpu)");
+  add("--numerics", texts.numerics, "portable,native; native on a GPU only (portable)");
+  add("--targets", texts.targets,
+      "cpu, x86-64-v3, ..., all for these; cuda, sm_90a, ..., cuda:all; what this machine lacks is only stored (cpu)");
   warm->add_option("--jobs", line.warm.jobs, "compile so many at once (the cores of this process)")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
 }
 
 void translate(const WarmTexts& texts, WarmRequest& request) {
-  request.operators = values_of("--operators", texts.operators, operator_words, 4);
+  request.operators = values_of("--operators", texts.operators, operator_words, 5);
   request.logits_dtypes = values_of("--dtypes", texts.logits_dtypes, logits_words, 3);
   request.id_dtypes = values_of("--id-dtypes", texts.id_dtypes, id_words, 2);
   request.vocab_sizes = vocab_sizes_of(texts.vocab_sizes);
+  request.numerics = values_of("--numerics", texts.numerics, numerics_words, 2);
   request.targets = targets_of(texts.targets);
 }
 

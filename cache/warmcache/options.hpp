@@ -20,8 +20,9 @@ struct WarmRequest {
   std::vector<DType> logits_dtypes;
   std::vector<DType> id_dtypes;
   std::vector<std::int64_t> vocab_sizes; // 0: any
-  std::vector<std::string> targets;      // as Runtime::get takes them
-  int jobs = 0;                          // 0: the cores of this process
+  std::vector<Numerics> numerics;
+  std::vector<std::string> targets; // as Runtime::get takes them
+  int jobs = 0;                     // 0: the cores of this process
 };
 
 struct CommandLine {

@@ -5,6 +5,7 @@
 #include "bilogp/error.hpp"
 #include "cache/warmcache/commands.hpp"
 #include "runtime/backends/cpu/image.hpp"
+#include "runtime/backends/cuda/module.hpp"
 #include "runtime/score/text_table.hpp"
 
 namespace bilogp::warmcache {
@@ -17,9 +18,21 @@ constexpr std::uint32_t own_machine = cpu::machine_aarch64;
 constexpr std::uint32_t own_machine = cpu::machine_x86_64;
 #endif
 
+// What can be said without a device: that it is machine code or PTX, and names its entry.
+std::string why_no_cuda_kernel(const cache::ListedEntry& entry, std::string_view payload) {
+  try {
+    cuda::check_image(payload);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  const std::string name = "bilogp_" + entry.metadata.description.substr(0, entry.metadata.description.find(' '));
+  return payload.find(name) == std::string_view::npos ? fmt::format("the image has no entry {}", name) : "";
+}
+
 // Why a payload whose checksum holds is no kernel of that description; empty when it is one. An image for another
 // machine can only be taken apart, one for this machine is mapped as well.
 std::string why_unusable(const cache::ListedEntry& entry, std::string_view payload) {
+  if (entry.metadata.backend == "cuda") return why_no_cuda_kernel(entry, payload);
   if (entry.metadata.backend != "cpu") return ""; // a back end that this version does not have
   const std::string entry_point =
       "bilogp_" + entry.metadata.description.substr(0, entry.metadata.description.find(' '));

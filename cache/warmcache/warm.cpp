@@ -34,7 +34,8 @@ std::vector<Task> tasks_of(const WarmRequest& request) {
       for (const std::int64_t vocab_size : request.vocab_sizes)
         for (const DType logits : request.logits_dtypes)
           for (const DType ids : request.id_dtypes)
-            tasks.push_back({&runtime, {op, logits, ids, vocab_size, Numerics::portable, 0}});
+            for (const Numerics numerics : request.numerics)
+              tasks.push_back({&runtime, {op, logits, ids, vocab_size, numerics, 0}});
   }
   return tasks;
 }
@@ -97,7 +98,8 @@ unsigned default_jobs() {
 bool before(const KernelInfo& left, const KernelInfo& right) {
   const auto key = [](const KernelInfo& kernel) {
     const Specialization& spec = kernel.specialization;
-    return std::tuple(kernel.target, spec.op, spec.vocab_size, spec.logits_dtype, spec.id_dtype);
+    return std::tuple(kernel.target, spec.op, spec.vocab_size, spec.logits_dtype, spec.id_dtype, spec.numerics,
+                      spec.variant);
   };
   return key(left) < key(right);
 }
@@ -110,7 +112,8 @@ public:
   }
   [[nodiscard]] bool has(const KernelInfo& kernel) const {
     return std::ranges::any_of(entries_, [&](const cache::ListedEntry& entry) {
-      return "cpu:" + entry.metadata.target == kernel.target && entry.metadata.compiler == kernel.compiler &&
+      return entry.metadata.backend + ":" + entry.metadata.target == kernel.target &&
+             entry.metadata.compiler == kernel.compiler &&
              entry.metadata.description == describe(kernel.specialization) &&
              (kernel.origin != KernelOrigin::compiled || entry.created_unix >= since_);
     });
@@ -150,6 +153,7 @@ Answer warm(const WarmRequest& request, cache::Store& store) {
                        {"id_dtype", to_string(spec.id_dtype)},
                        {"vocab_size", spec.vocab_size},
                        {"numerics", to_string(spec.numerics)},
+                       {"variant", spec.variant},
                        {"target", kernel.target},
                        {"compiler", kernel.compiler},
                        {"origin", to_string(kernel.origin)},

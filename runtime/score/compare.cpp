@@ -35,7 +35,7 @@ Compare::Compare(const std::string& path, const RowSet& rows, const ScoreOptions
 }
 
 void Compare::check_same_run(const ScoreOptions& options) const {
-  for (const auto& [key, here] : run_metadata(options.logp, rows_.columns())) {
+  for (const auto& [key, here] : run_metadata(options, rows_.columns())) {
     const std::string* const there = other_.find_metadata(key);
     if (there != nullptr && *there != here)
       throw Error(ErrorKind::invalid_argument,

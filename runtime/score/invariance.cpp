@@ -33,10 +33,12 @@ SampleRows take_sample(const RowSet& rows) {
   return sample;
 }
 
-// The instruction-set levels that this machine runs, besides the one in use.
+// The instruction-set levels of the CPU that this machine runs, besides the one in use; a GPU is compared with them
+// too.
 std::vector<Runtime*> other_levels(const Runtime& in_use) {
   std::vector<Runtime*> levels;
   for (const std::string& name : Runtime::known_targets()) {
+    if (!name.starts_with("cpu")) continue;
     Runtime& level = Runtime::get(name);
     const bool listed =
         std::any_of(levels.begin(), levels.end(), [&](auto* other) { return other->target() == level.target(); });
@@ -84,6 +86,7 @@ public:
   }
 
   void check_threads() {
+    if (!runtime_.target().starts_with("cpu")) return;
     const int most = std::clamp(Runtime::num_threads(), 4, most_threads_checked);
     for (int threads = 1; threads <= most; ++threads) {
       LogpOptions options = options_;
@@ -94,6 +97,7 @@ public:
   }
 
   void check_levels() {
+    if (options_.numerics != Numerics::portable) return; // other bits on other devices, by definition
     for (Runtime* const level : other_levels(runtime_)) {
       check(fmt::format("on {}", level->target()),
             [&] { return score_in_batches(*level, sample_, sample_.rows, options_); });

@@ -7,6 +7,8 @@
 #include <numeric>
 #include <random>
 
+#include "runtime/score/device_call.hpp"
+
 namespace bilogp::score {
 namespace {
 
@@ -43,7 +45,12 @@ void call(Runtime& runtime, const TensorView& logits, const TensorView& ids, con
                                  : TensorView::contiguous(answers.row_state.data() + 2 * first, DType::int32,
                                                           {ids.shape[0], ids.shape[1], 2});
   args.options = options;
+  DeviceCall device(runtime);
+  args.logits = device.in(args.logits);
+  args.target_ids = device.in(args.target_ids);
+  for (TensorView* output : {&args.logp, &args.lse, &args.row_state}) *output = device.out(*output);
   runtime.logp(args);
+  device.fetch();
 }
 
 std::vector<std::int64_t> uneven_cuts(std::int64_t columns, std::int64_t shards) {
@@ -168,6 +175,7 @@ Answers score_strided(Runtime& runtime, const SampleRows& sample, const LogpOpti
 Answers score_sharded(Runtime& runtime, const SampleRows& sample, std::int64_t shards, const LogpOptions& options) {
   const auto cuts = uneven_cuts(sample.columns, shards);
   const auto ids = TensorView::contiguous(sample.ids.data(), sample.id_dtype, {sample.rows});
+  DeviceCall device(runtime);
   std::vector<Shard> parts(static_cast<std::size_t>(shards));
   std::vector<ShardNodes> nodes;
   std::vector<float> target_logit(static_cast<std::size_t>(sample.rows), -std::numeric_limits<float>::infinity());
@@ -187,8 +195,13 @@ Answers score_sharded(Runtime& runtime, const SampleRows& sample, std::int64_t s
     args.nodes = TensorView::contiguous(parts[s].nodes.data(), DType::int32, {sample.rows, count, 2});
     args.target_logit = TensorView::contiguous(parts[s].target_logit.data(), DType::float32, {sample.rows});
     args.options = options;
-    runtime.logp_partial(args);
     nodes.push_back({begin, end, args.nodes});
+    args.logits = device.in(args.logits);
+    args.target_ids = device.in(args.target_ids);
+    args.nodes = device.out(args.nodes);
+    args.target_logit = device.out(args.target_logit);
+    runtime.logp_partial(args);
+    device.fetch();
     for (std::size_t i = 0; i < target_logit.size(); ++i)
       target_logit[i] = std::max(target_logit[i], parts[s].target_logit[i]);
   }
@@ -202,7 +215,12 @@ Answers score_sharded(Runtime& runtime, const SampleRows& sample, std::int64_t s
   args.lse = TensorView::contiguous(answers.lse.data(), DType::float32, {sample.rows});
   args.row_state = TensorView::contiguous(answers.row_state.data(), DType::int32, {sample.rows, 2});
   args.options = options;
+  for (ShardNodes& shard : nodes) shard.nodes = device.in(shard.nodes);
+  args.target_ids = device.in(args.target_ids);
+  args.target_logit = device.in(args.target_logit);
+  for (TensorView* output : {&args.logp, &args.lse, &args.row_state}) *output = device.out(*output);
   runtime.logp_finish(args);
+  device.fetch();
   return answers;
 }
 

@@ -33,9 +33,10 @@ void check_output_name(const CommandLine& line, const Inputs& inputs) {
           fmt::format("--output {} is a file that is being scored; choose another name", in_quotes(line.output)));
 }
 
-Report score_file(const CommandLine& line, const Inputs& inputs, const RowSet& rows) {
+Report score_file(CommandLine line, const Inputs& inputs, const RowSet& rows) {
   // A file lies in host memory, so "auto" is the CPU's own level; asking for that one gives it a name in the report.
   Runtime& runtime = Runtime::get(line.target == "auto" ? "cpu" : line.target);
+  line.score.contract = contract_id(line.score.logp.numerics, runtime.target());
   if (line.score.grad && rows.has_id_dimension())
     throw Error(ErrorKind::invalid_argument,
                 "--grad needs one target id per row, but the target ids have one dimension more");
@@ -58,7 +59,7 @@ Report score_file(const CommandLine& line, const Inputs& inputs, const RowSet& r
   if (line.invariance) report.invariance = check_invariance(runtime, rows, line.score.logp);
   report.file = inputs.files[0].path();
   report.target = runtime.target();
-  report.contract = contract_id(line.score.logp.numerics);
+  report.contract = line.score.contract;
   report.rows = &rows;
   report.options = line.score;
   report.threads = line.score.logp.threads > 0 ? line.score.logp.threads : Runtime::num_threads();

@@ -29,6 +29,7 @@ Exit status: 0 fine, 1 bits differ (--verify, --compare, --invariance), 2 bad in
 
 struct Texts {
   std::string dtype;
+  bool native = false;
 };
 
 void add_input_options(CLI::App& app, CommandLine& line, Texts& texts) {
@@ -45,13 +46,14 @@ void add_input_options(CLI::App& app, CommandLine& line, Texts& texts) {
   app.add_option("--limit-rows", line.limit_rows, "score the first N rows only")->type_name("N");
 }
 
-void add_score_options(CLI::App& app, CommandLine& line) {
+void add_score_options(CLI::App& app, CommandLine& line, Texts& texts) {
   LogpOptions& logp = line.score.logp;
-  app.add_option("--arch", line.target, "what to run on: auto, cpu, cpu:x86-64-v3, ...")->type_name("A");
+  app.add_option("--arch", line.target, "what to run on: auto, cpu, cpu:x86-64-v3, ..., cuda")->type_name("A");
   app.add_option("--temperature", logp.temperature, "divide the logits by this (1)")->type_name("T");
   app.add_option("--vocab-size", logp.vocab_size, "columns from here on are padding (all are used)")->type_name("V");
   app.add_option("--ignore-index", logp.ignore_index, "rows with this target id are not read (-100)")->type_name("I");
   app.add_option("--threads", logp.threads, "CPU threads (the cores of this process)")->type_name("N");
+  app.add_flag("--native", texts.native, "the GPU's own exponential: the same bits on this architecture only");
   app.add_flag("--grad", line.score.grad, "compute the gradient of logp as well, at upstream 1");
 }
 
@@ -76,6 +78,8 @@ std::string check_values(const CLI::App& app, CommandLine& line, const Texts& te
     return fmt::format("--vocab-size is {}, expected 1 or more", logp.vocab_size);
   if (app.count("--limit-rows") > 0 && line.limit_rows < 0)
     return fmt::format("--limit-rows is {}, expected 0 or more", line.limit_rows);
+  if (texts.native) line.score.logp.numerics = Numerics::native;
+  if (texts.native && line.verify) return "--verify compares with the portable answer, which --native does not give";
   if (texts.dtype.empty()) return "";
   line.inputs.logits_dtype = dtype_from_option(texts.dtype);
   return line.inputs.logits_dtype
@@ -91,7 +95,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv,
   CLI::App app(description, "bilogp-score");
   app.footer(details);
   add_input_options(app, line, texts);
-  add_score_options(app, line);
+  add_score_options(app, line, texts);
   add_result_options(app, line);
   exit_code = exit_fine;
   std::string complaint;

@@ -19,7 +19,7 @@ public:
     const std::int64_t n = rows.rows();
     std::vector<std::int64_t> logp_shape{n};
     if (rows.has_id_dimension()) logp_shape.push_back(rows.ids_per_row());
-    header_["__metadata__"] = run_metadata(options.logp, rows.columns());
+    header_["__metadata__"] = run_metadata(options, rows.columns());
     logp_ = add("logp", "F32", logp_shape, 4 * n * rows.ids_per_row());
     lse_ = add("lse", "F32", {n}, 4 * n);
     row_state_ = add("row_state", "I32", {n, 2}, 8 * n);

@@ -2,16 +2,15 @@
 
 #include <fmt/format.h>
 
-#include "bilogp/version.hpp"
-
 namespace bilogp::score {
 
-std::map<std::string, std::string> run_metadata(const LogpOptions& options, std::int64_t columns) {
+std::map<std::string, std::string> run_metadata(const ScoreOptions& options, std::int64_t columns) {
+  const LogpOptions& logp = options.logp;
   return {
-      {"contract", std::string(contract_id(options.numerics))},
-      {"temperature", fmt::format("{}", static_cast<float>(options.temperature))},
-      {"vocab_size", fmt::format("{}", options.vocab_size < 0 ? columns : options.vocab_size)},
-      {"ignore_index", fmt::format("{}", options.ignore_index)},
+      {"contract", options.contract},
+      {"temperature", fmt::format("{}", static_cast<float>(logp.temperature))},
+      {"vocab_size", fmt::format("{}", logp.vocab_size < 0 ? columns : logp.vocab_size)},
+      {"ignore_index", fmt::format("{}", logp.ignore_index)},
   };
 }
 

@@ -7,11 +7,11 @@
 #include <map>
 #include <string>
 
-#include "bilogp/runtime.hpp"
+#include "runtime/score/score_rows.hpp"
 
 namespace bilogp::score {
 
 // "contract", "temperature" (the binary32 used), "vocab_size" (of the columns used), "ignore_index".
-std::map<std::string, std::string> run_metadata(const LogpOptions& options, std::int64_t columns);
+std::map<std::string, std::string> run_metadata(const ScoreOptions& options, std::int64_t columns);
 
 } // namespace bilogp::score

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/score/device_call.hpp"
+
 namespace bilogp::score {
 namespace {
 
@@ -26,7 +28,7 @@ private:
 class Scorer {
 public:
   Scorer(Runtime& runtime, const RowSet& rows, const ScoreOptions& options, std::int64_t chunk_rows)
-      : runtime_(runtime), rows_(rows), options_(options),
+      : runtime_(runtime), device_(runtime), rows_(rows), options_(options),
         logp_(static_cast<std::size_t>(chunk_rows * rows.ids_per_row())), lse_(static_cast<std::size_t>(chunk_rows)),
         row_state_(static_cast<std::size_t>(2 * chunk_rows)),
         grad_(static_cast<std::size_t>(options.grad ? chunk_rows * rows.row_bytes() : 0)) {}
@@ -36,11 +38,22 @@ public:
     const auto ids = rows_.copy_ids(first_row, count);
     Stopwatch watch;
     finish_reading(logits);
+    const LogpArgs forward = forward_args(logits, ids, count);
+    device_.wait();
     timing.reading += watch.lap();
-    forward(logits, ids, count);
+    runtime_.logp(forward);
+    device_.wait();
     timing.forward += watch.lap();
-    if (options_.grad) backward(logits, ids, count);
-    timing.backward += watch.lap();
+    if (options_.grad) {
+      const LogpBackwardArgs backward = backward_args(logits, ids, count);
+      device_.wait();
+      timing.reading += watch.lap();
+      runtime_.logp_backward(backward);
+      device_.wait();
+      timing.backward += watch.lap();
+    }
+    device_.fetch();
+    timing.reading += watch.lap();
 
     const auto n = static_cast<std::size_t>(count);
     Chunk chunk{first_row, count, logits, {}, std::span(lse_).first(n), std::span(row_state_).first(2 * n), {}};
@@ -60,36 +73,38 @@ private:
                                     : TensorView::contiguous(logp_.data(), DType::float32, {count});
   }
 
-  void forward(std::span<const std::byte> logits, std::span<const std::byte> ids, std::int64_t count) {
+  LogpArgs forward_args(std::span<const std::byte> logits, std::span<const std::byte> ids, std::int64_t count) {
     LogpArgs args;
-    args.logits = TensorView::contiguous(logits.data(), rows_.dtype(), {count, rows_.columns()});
-    args.target_ids = ids_view(ids, count);
-    args.logp = logp_view(count);
-    args.lse = TensorView::contiguous(lse_.data(), DType::float32, {count});
-    args.row_state = TensorView::contiguous(row_state_.data(), DType::int32, {count, 2});
+    args.logits = device_.in(TensorView::contiguous(logits.data(), rows_.dtype(), {count, rows_.columns()}));
+    args.target_ids = device_.in(ids_view(ids, count));
+    args.logp = device_.out(logp_view(count));
+    args.lse = device_.out(TensorView::contiguous(lse_.data(), DType::float32, {count}));
+    args.row_state = device_.out(TensorView::contiguous(row_state_.data(), DType::int32, {count, 2}));
     args.options = options_.logp;
-    runtime_.logp(args);
+    return args;
   }
 
-  void backward(std::span<const std::byte> logits, std::span<const std::byte> ids, std::int64_t count) {
-    const float one = 1.0F;
+  LogpBackwardArgs backward_args(std::span<const std::byte> logits, std::span<const std::byte> ids,
+                                 std::int64_t count) {
     LogpBackwardArgs args;
-    args.logits = TensorView::contiguous(logits.data(), rows_.dtype(), {count, rows_.columns()});
-    args.target_ids = TensorView::contiguous(ids.data(), rows_.id_dtype(), {count});
-    args.row_state = TensorView::contiguous(row_state_.data(), DType::int32, {count, 2});
-    args.grad_logp = TensorView::strided(&one, DType::float32, {count}, {0});
-    args.grad_logits = TensorView::contiguous(grad_.data(), rows_.dtype(), {count, rows_.columns()});
+    args.logits = device_.in(TensorView::contiguous(logits.data(), rows_.dtype(), {count, rows_.columns()}));
+    args.target_ids = device_.in(TensorView::contiguous(ids.data(), rows_.id_dtype(), {count}));
+    args.row_state = device_.in(TensorView::contiguous(row_state_.data(), DType::int32, {count, 2}));
+    args.grad_logp = device_.in(TensorView::strided(&one_, DType::float32, {count}, {0}));
+    args.grad_logits = device_.out(TensorView::contiguous(grad_.data(), rows_.dtype(), {count, rows_.columns()}));
     args.options = options_.logp;
-    runtime_.logp_backward(args);
+    return args;
   }
 
   Runtime& runtime_;
+  DeviceCall device_;
   const RowSet& rows_;
   const ScoreOptions& options_;
   std::vector<std::uint32_t> logp_;
   std::vector<std::uint32_t> lse_;
   std::vector<std::int32_t> row_state_;
   std::vector<std::byte> grad_;
+  const float one_ = 1.0F;
 };
 
 } // namespace

@@ -7,14 +7,17 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 
 #include "bilogp/runtime.hpp"
+#include "bilogp/version.hpp"
 #include "runtime/score/row_set.hpp"
 
 namespace bilogp::score {
 
 struct ScoreOptions {
   LogpOptions logp;
+  std::string contract = std::string(contract_id()); // of the results
   bool grad = false;                                 // the gradient at upstream 1 too
   std::int64_t chunk_bytes = std::int64_t{64} << 20; // of logits
 };
@@ -38,7 +41,7 @@ public:
 };
 
 struct ScoreTiming {
-  double reading = 0; // seconds spent waiting for the file
+  double reading = 0; // seconds spent waiting for the file, and for copies to and from a GPU
   double forward = 0; // in the kernels' calls alone
   double backward = 0;
 };

@@ -106,7 +106,9 @@ TEST_CASE("bad usage: exit status 2, one sentence on stderr, nothing on stdout")
       {{"warm", "--vocab-sizes", "1e5"}, "1e5"},
       {{"warm", "--jobs", "0"}, "--jobs"},
       {{"warm", "--targets", "x86-64-v9"}, "cpu:x86-64-v3"},
-      {{"warm", "--targets", "cuda:sm_90a"}, "cpu back end only"},
+      {{"warm", "--targets", "cuda:sm_61"}, "cuda:sm_90a"},
+      {{"warm", "--targets", "hip:gfx942"}, "cpu and cuda back ends"},
+      {{"warm", "--numerics", "fast"}, "expected some of portable"},
   };
   for (const auto& [words, sentence] : lines) {
     CAPTURE(sentence);
@@ -266,7 +268,9 @@ TEST_CASE("without the compiler stored kernels are served and listed, others can
 }
 
 TEST_CASE("doctor says what works and why the rest does not, and leaves the store alone") {
-  const StoreOfCase store;
+  StoreOfCase store;
+  store.options.environment["BILOGP_CUDA_DRIVER"] = "/no-such-driver.so";
+  store.options.environment["BILOGP_NVRTC"] = "/no-such-nvrtc";
   const Json doctor = store.ask({"doctor"});
   CHECK_FALSE(fs::exists(store.directory()));
   CHECK(doctor["contract_id"] == "bilogp.canon-1.portable");
@@ -279,13 +283,17 @@ TEST_CASE("doctor says what works and why the rest does not, and leaves the stor
   CHECK(cpu["targets"].size() == 4);
   for (const Json& target : cpu["targets"])
     CHECK((target["runs_here"] == true) == std::string(target["missing"]).empty());
-  for (const std::size_t gpu : {1U, 2U}) {
-    CHECK(doctor["back_ends"][gpu]["available"] == false);
-    CHECK(contains(doctor["back_ends"][gpu]["reason"], "not built"));
-  }
+  const Json& cuda = doctor["back_ends"][1];
+  CHECK(cuda["available"] == false);
+  CHECK(cuda["compiles"] == false);
+  CHECK(contains(cuda["driver"]["reason"], "/no-such-driver.so"));
+  CHECK(contains(cuda["driver"]["reason"], "install the NVIDIA driver"));
+  CHECK(contains(cuda["compiler"]["reason"], "/no-such-nvrtc"));
+  CHECK(doctor["back_ends"][2]["available"] == false);
+  CHECK(contains(doctor["back_ends"][2]["reason"], "not built"));
   CHECK(doctor["store"]["writable"] == true);
   CHECK(doctor["store"]["journal_mode"] == "truncate");
-  CHECK(contains(store.run({"doctor"}).out, "cuda  not built"));
+  CHECK(contains(store.run({"doctor"}).out, "cuda  cannot launch"));
 }
 
 TEST_CASE("a store that cannot be written is a problem that is named") {
