@@ -7,7 +7,7 @@
 namespace canon {
 
 // log2(z) for z in [0.35, 2).
-CANON_FN double log2_canon(double z) {
+CANON_SHARED double log2_canon(double z) {
   constexpr double sqrt_2 = 0x1.6a09e667f3bcdp+0, sqrt_half = 0x1.6a09e667f3bcdp-1;
   double e = 0.0;
   if (z > sqrt_2) {

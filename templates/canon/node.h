@@ -42,7 +42,7 @@ CANON_FN Node pair_sum(Node a, Node b) {
   return Node{a.m * power_of_two(shift_a) + b.m * power_of_two(shift_b), top};
 }
 
-CANON_FN Node joined(Node a, Node b) {
+CANON_SHARED Node joined(Node a, Node b) {
   return normalised(pair_sum(a, b));
 }
 
@@ -56,16 +56,9 @@ CANON_FN Node load_node(const i32* words) {
   return is_zero(a) ? zero_node() : is_poison(a) ? poison_node() : a;
 }
 
-CANON_FN i32 trailing_zeros(i64 value) {
-  return value == 0 ? 63 : count_trailing_zeros((u64)value);
-}
-
 // Smallest k with 2^k >= columns.
 CANON_FN i32 tree_height(i64 columns) {
-  i32 k = 0;
-  CANON_ROLLED
-  while (((i64)1 << k) < columns) ++k;
-  return k;
+  return columns <= 1 ? 0 : 64 - count_leading_zeros((u64)(columns - 1));
 }
 
 // Aligned sub-trees, pushed from left to right without gaps; siblings join as soon as both are there. What is left
@@ -99,12 +92,12 @@ struct NodeStack {
   }
 };
 
-// Level of the largest aligned sub-tree that begins at `begin` inside [begin, end).
+// Level of the largest aligned sub-tree that begins at `begin` inside [begin, end), begin < end.
 CANON_FN i32 largest_level(i64 begin, i64 end) {
-  i32 level = trailing_zeros(begin);
-  CANON_ROLLED
-  while (level > 62 || ((i64)1 << level) > end - begin) --level;
-  return level;
+  const i32 fitting = 63 - count_leading_zeros((u64)(end - begin));
+  if (begin == 0) return fitting;
+  const i32 aligned = count_trailing_zeros((u64)begin);
+  return aligned < fitting ? aligned : fitting;
 }
 
 // Where a shard's range ends for the tree: the last shard carries the zero padding up to the power of two.

@@ -1,9 +1,10 @@
 // Constants and words of the contract (CONTRACT.md), shared by every device.
 //
-// The device's lanes.h defines how a function is declared (CANON_FN, CANON_MEMBER, CANON_COLD, CANON_ROLLED) and,
+// The device's lanes.h defines how a function is declared (CANON_FN, CANON_MEMBER, CANON_COLD,
+// CANON_SHARED: one copy where code is dear, CANON_ROLLED) and,
 // for each lane type F (one float, or a vector of floats), Lanes<F>::Int, ::UInt and ::Double, fused(a, b, c) =
-// RN32(a*b + c), splat<F>(x), bits_of, lanes_from_bits and select(mask, a, b); further count_trailing_zeros(u64) and,
-// on a device with native numerics, exponential_of_two(f).
+// RN32(a*b + c), splat<F>(x), bits_of, lanes_from_bits and select(mask, a, b); further count_trailing_zeros(u64),
+// count_leading_zeros(u64) of what is not 0, and, on a device with native numerics, exponential_of_two(f).
 #ifndef BILOGP_CANON_NUMBERS_H
 #define BILOGP_CANON_NUMBERS_H
 
@@ -71,7 +72,7 @@ struct Scale {
   bool valid;      // else the row is poisoned
 };
 
-CANON_FN Scale scale_of(float temperature) {
+CANON_SHARED Scale scale_of(float temperature) {
   Scale s;
   s.valid = temperature >= temperature_min && temperature <= temperature_max;
   s.is_one = temperature == 1.0f;

@@ -1,7 +1,8 @@
 // What logp_forward and logp_finish do with a row once its sum is known; the two differ in where the sum and the
 // target's logit come from. `Arguments` is the operator's own struct; both name these fields alike.
 //
-// All lanes that share a row call these together; the ids of a row are dealt out to them.
+// All lanes that share a row call these together; the ids of a row are dealt out to them. `row` is its number or its
+// place.
 #ifndef BILOGP_ROWS_ROW_RESULTS_H
 #define BILOGP_ROWS_ROW_RESULTS_H
 
@@ -10,7 +11,7 @@
 
 namespace canon {
 
-template<class Arguments> CANON_FN const TargetId* row_ids(const Arguments& a, i64 row) {
+template<class Arguments, class Row> CANON_FN const TargetId* row_ids(const Arguments& a, const Row& row) {
   return (const TargetId*)a.target_ids + row_offset(row, a.options, a.id_strides);
 }
 
@@ -24,7 +25,7 @@ template<class Arguments> CANON_FN bool all_ignored(const Arguments& a, const Ta
   return true;
 }
 
-template<class Arguments> CANON_FN void write_row(const Arguments& a, i64 row, Node sum, float lse) {
+template<class Arguments, class Row> CANON_FN void write_row(const Arguments& a, const Row& row, Node sum, float lse) {
   if (row_lane() != 0) return;
   if (a.lse != nullptr) store(a.lse + row_offset(row, a.options, a.lse_strides), lse);
   if (a.row_state != nullptr) {
@@ -36,7 +37,7 @@ template<class Arguments> CANON_FN void write_row(const Arguments& a, i64 row, N
   }
 }
 
-template<class Arguments> CANON_FN void write_ignored_row(const Arguments& a, i64 row) {
+template<class Arguments, class Row> CANON_FN void write_ignored_row(const Arguments& a, const Row& row) {
   float* logp = a.logp + row_offset(row, a.options, a.logp_strides);
   CANON_ROLLED
   for (i64 k = row_lane(); k < a.ids_per_row; k += row_lanes()) store(logp + k * a.logp_stride_k, 0.0f);
@@ -44,9 +45,9 @@ template<class Arguments> CANON_FN void write_ignored_row(const Arguments& a, i6
 }
 
 // `target_logit(k, id)` is asked only for ids inside the vocabulary. Bad ids are reported under `row_number`.
-template<class Arguments, class TargetLogit>
-CANON_FN void write_answers(const Arguments& a, i64 row, i64 row_number, const TargetId* ids, i64 vocab, Node sum,
-                            const Scale& scale, TargetLogit target_logit) {
+template<class Arguments, class Row, class TargetLogit>
+CANON_FN void write_answers(const Arguments& a, const Row& row, i64 row_number, const TargetId* ids, i64 vocab,
+                            Node sum, const Scale& scale, TargetLogit target_logit) {
   float* logp = a.logp + row_offset(row, a.options, a.logp_strides);
   BadTargets bad;
   CANON_ROLLED

@@ -17,7 +17,20 @@ CANON_FN i64 vocab_size_of(const RowOptions& options) {
   return BILOGP_VOCAB > 0 ? (i64)BILOGP_VOCAB : options.vocab_size;
 }
 
-// Offset of row `row` in a tensor with these strides.
+// Where a row is: one division serves all tensors of a call.
+struct RowPlace {
+  i64 outer, inner;
+};
+CANON_FN RowPlace row_place(i64 row, const RowOptions& options) {
+  if (row < options.inner_rows) return RowPlace{0, row};
+  const i64 outer = row / options.inner_rows;
+  return RowPlace{outer, row - outer * options.inner_rows};
+}
+
+// Offset of row `row` in a tensor with these strides; `row` is its number or its place.
+CANON_FN i64 row_offset(const RowPlace& row, const RowOptions&, const RowStrides& strides) {
+  return row.outer * strides.outer + row.inner * strides.inner;
+}
 CANON_COLD i64 row_offset_by_division(i64 row, i64 inner_rows, RowStrides strides) {
   const i64 outer = row / inner_rows;
   return outer * strides.outer + (row - outer * inner_rows) * strides.inner;
@@ -27,9 +40,11 @@ CANON_FN i64 row_offset(i64 row, const RowOptions& options, const RowStrides& st
   return row_offset_by_division(row, options.inner_rows, strides);
 }
 
-CANON_FN Scale row_scale(i64 row, const RowOptions& options) {
-  if (options.temperature_rows == nullptr) return scale_of(options.temperature);
-  return scale_of(load(options.temperature_rows + row_offset(row, options, options.temperature_strides)));
+template<class Row> CANON_FN Scale row_scale(const Row& row, const RowOptions& options) {
+  float temperature = options.temperature;
+  if (options.temperature_rows != nullptr)
+    temperature = load(options.temperature_rows + row_offset(row, options, options.temperature_strides));
+  return scale_of(temperature);
 }
 
 } // namespace canon

@@ -8,6 +8,7 @@
 #define CANON_FN static inline __attribute__((always_inline))
 #define CANON_MEMBER inline __attribute__((always_inline))
 #define CANON_COLD static __attribute__((noinline))
+#define CANON_SHARED CANON_FN
 #define CANON_ROLLED // a loop that a GPU should not unroll
 
 #if defined(__x86_64__) && !defined(__FMA__)
@@ -20,6 +21,9 @@ namespace canon {
 
 CANON_FN i32 count_trailing_zeros(u64 value) {
   return __builtin_ctzll(value);
+}
+CANON_FN i32 count_leading_zeros(u64 value) {
+  return __builtin_clzll(value);
 }
 
 constexpr int lane_count = 16;

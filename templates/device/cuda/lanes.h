@@ -8,6 +8,7 @@
 #define CANON_FN static __device__ __forceinline__
 #define CANON_MEMBER __device__ __forceinline__
 #define CANON_COLD static __device__ __noinline__
+#define CANON_SHARED static __device__ __noinline__
 // Before a loop: all of it in a row, or never (compiling takes longest where it is unrolled).
 #define CANON_UNROLL _Pragma("unroll")
 #define CANON_ROLLED _Pragma("unroll 1")
@@ -45,6 +46,9 @@ CANON_FN float fused(float a, float b, float c) {
 
 CANON_FN i32 count_trailing_zeros(u64 value) {
   return __ffsll((long long)value) - 1;
+}
+CANON_FN i32 count_leading_zeros(u64 value) {
+  return __clzll((long long)value);
 }
 
 // About 2^f for f in [-0.5, 0.5], the same for equal f on one architecture; the native numerics' leaf.

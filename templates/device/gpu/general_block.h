@@ -79,32 +79,32 @@ CANON_COLD Node far_leaf(float x, float c, float bound) {
 
 // Leaves as pairs (p, n). is_near: |x| * c is at most 2^21 for every finite x and |x| at most B, so that one fused
 // multiply-add gives n.
-template<class S> CANON_FN Node pair_of_columns(const LaneColumns<S>& columns, const Scale& scale, bool is_near) {
+template<class S> CANON_FN Node pair_of_columns(const LaneColumns<S>& columns, float c, float bound, bool is_near) {
   Node leaf[S::vector_columns];
   CANON_UNROLL
   for (int i = 0; i < S::vector_columns; ++i) {
     const float x = columns.column(i);
     const bool counts = columns.has(i) && x != negative_infinity;
     if (is_near || !counts) {
-      const float rounded = fused(x, scale.c, round_magic);
-      const float p = leaf_value(fused(x, scale.c, -(rounded - round_magic)));
+      const float rounded = fused(x, c, round_magic);
+      const float p = leaf_value(fused(x, c, -(rounded - round_magic)));
       leaf[i] = Node{counts ? p : 0.0f, counts ? (i32)bits_from_float(rounded) - round_magic_bits : zero_exponent};
     } else {
-      leaf[i] = far_leaf(x, scale.c, scale.bound);
+      leaf[i] = far_leaf(x, c, bound);
     }
   }
   return warp_pair_tree(pair_tree_of<S::vector_columns>(leaf));
 }
 
 // All lanes call this together and get the node.
-template<class S> CANON_FN Node block_node(const LaneColumns<S>& columns, const Scale& scale) {
+template<class S> CANON_FN Node block_node(const LaneColumns<S>& columns, float c, float bound) {
   constexpr int level = S::vector_level + 5;
   const BlockRange range = block_range(columns);
   if (range.poisoned) return poison_node();
   if (range.maximum == negative_infinity) return zero_node();
-  const float c = scale.c, top = range.maximum * c, bottom = range.minimum_finite * c;
-  const bool within_bound = range.maximum <= scale.bound && range.minimum_finite >= -scale.bound;
-  if (top <= 0x1p19f && top >= -0x1p19f && range.maximum <= scale.bound) {
+  const float top = range.maximum * c, bottom = range.minimum_finite * c;
+  const bool within_bound = range.maximum <= bound && range.minimum_finite >= -bound;
+  if (top <= 0x1p19f && top >= -0x1p19f && range.maximum <= bound) {
     const float rounded = fused(range.maximum, c, round_magic);
     const i32 R = (i32)bits_from_float(rounded) - round_magic_bits - (120 - level);
     // W0: every finite leaf fits, nothing is clamped. Else W1, where the roundings move the limits by less than 0.1 in
@@ -112,11 +112,11 @@ template<class S> CANON_FN Node block_node(const LaneColumns<S>& columns, const 
     const bool all_fit = within_bound && fused(range.minimum_finite, c, -(float)R) >= -124.0f;
     const float clamp_low = all_fit ? range.minimum_finite : (float)(R - 124) / c;
     const float gap_end = ((float)(R - 94 + level) + 0.1f) / c;
-    if (all_fit || (clamp_low >= -scale.bound && gap_is_empty(columns, clamp_low, gap_end)))
+    if (all_fit || (clamp_low >= -bound && gap_is_empty(columns, clamp_low, gap_end)))
       return normalised(Node{scaled_sum(columns, c, round_magic - (float)R, clamp_low), R});
   }
   const bool is_near = within_bound && top <= 0x1p20f && top >= -0x1p20f && bottom >= -0x1p20f;
-  return normalised(pair_of_columns(columns, scale, is_near));
+  return normalised(pair_of_columns(columns, c, bound, is_near));
 }
 
 } // namespace canon

@@ -49,9 +49,9 @@ template<class S> CANON_FN float gradient_of_column(const GradientRow<S>& row, i
 }
 
 // Columns [first, last) one by one.
-template<class S> CANON_COLD void write_gradient_columns(const GradientRow<S>& row, i64 first, i64 last) {
+template<class S> CANON_COLD void write_gradient_columns(const GradientRow<S>& row, u32 first, u32 last) {
   CANON_ROLLED
-  for (i64 j = first; j < last; ++j) {
+  for (u32 j = first; j < last; ++j) {
     float y = row.kind == GradientKind::nans ? quiet_nan() : 0.0f;
     if (row.kind >= GradientKind::near && j < row.live) y = gradient_of_column(row, j, S::widen(load(row.logits + j)));
     store(row.out + j, S::narrow(y));
@@ -89,65 +89,61 @@ template<class S> CANON_FN Vector constant_vector(GradientKind kind) {
 
 // Where the vectors of a row lie, and what is to be done with each. The row stays in the block's memory.
 template<class S> struct GradientVectors {
-  static constexpr int width = S::vector_columns;
+  static constexpr u32 width = S::vector_columns;
   const GradientRow<S>& row;
-  typename S::Stored* out;
-  i64 columns, target, start; // start: column of the first vector, 0 or a few before it
+  u32 lead; // columns of vector 0 that are before the row: column = vector * width - lead
   RowReader<S> reader;
-  GradientKind kind;
+  u32 count; // vectors
+  u32 plain_begin, plain_end,
+      with_target; // each vector of these comes from one vector of logits, but the one named last
 
   CANON_MEMBER explicit GradientVectors(const GradientRow<S>& r)
-      : row(r), out(r.out), columns(r.columns), target(r.target), start(aligned_start(r.out)),
-        reader(r.logits + start, -start, r.live - start), kind(r.kind) {}
-
-  CANON_MEMBER static i64 aligned_start(const typename S::Stored* address) {
-    return -(i64)(((u64)address & 15) / sizeof(typename S::Stored));
+      : row(r), lead((u32)((u64)r.out & 15) / sizeof(typename S::Stored)),
+        reader(r.logits - lead, lead, (u32)r.live + lead) {
+    count = ((u32)r.columns + lead + width - 1) / width;
+    const u32 beside = reader.phase == 0 ? 0 : 1;
+    plain_begin = (lead + width - 1) / width + beside;
+    plain_end = reader.end / width;
+    plain_end = r.kind == GradientKind::near && plain_end > beside ? plain_end - beside : 0;
+    with_target = r.target < 0 ? 0xffffffffu : ((u32)r.target + lead) / width;
   }
-  CANON_MEMBER i64 count() const { return (columns - start + width - 1) / width; }
-  CANON_MEMBER i64 column(i64 vector) const { return start + vector * width; }
-  CANON_MEMBER bool is_inside(i64 vector) const { return column(vector) >= 0 && column(vector) + width <= columns; }
 
-  // Whether the vector's gradient comes from one vector of logits, without the target.
-  CANON_MEMBER bool is_plain(i64 vector) const {
-    const i64 begin = vector * width, to_target = target - column(vector);
-    return kind == GradientKind::near && begin >= reader.begin && begin + width <= reader.end &&
-           (reader.phase == 0 || reader.shifts(begin)) && (to_target < 0 || to_target >= width);
+  CANON_MEMBER bool is_plain(u32 vector) const {
+    return vector >= plain_begin && vector < plain_end && vector != with_target;
   }
-  CANON_MEMBER Vector read(i64 vector) const {
-    return reader.phase == 0 ? load_vector(reader.row + vector * width) : reader.shifted(vector * width);
-  }
-  CANON_MEMBER void write(i64 vector, const Vector& v) const { store_vector(out + column(vector), v); }
-
-  CANON_MEMBER void write_columns(i64 vector) const {
-    const i64 begin = column(vector), end = begin + width;
-    write_gradient_columns(row, begin < 0 ? 0 : begin, end < columns ? end : columns);
+  // By the widest stores there are for it.
+  CANON_MEMBER void write_slowly(u32 vector) const {
+    const u32 begin = vector * width > lead ? vector * width : lead, stored_end = (u32)row.columns + lead;
+    const u32 end = (vector + 1) * width < stored_end ? (vector + 1) * width : stored_end;
+    if (row.kind < GradientKind::near && end - begin == width)
+      store_vector(row.out - lead + begin, constant_vector<S>(row.kind));
+    else
+      write_gradient_columns(row, begin - lead, end - lead);
   }
 };
 
-constexpr int vectors_in_flight = 2;
+constexpr u32 vectors_in_flight = 2;
 
 // Vectors [begin, end) of a row, by all threads of a block.
-template<class S> CANON_FN void write_gradient(const GradientVectors<S>& vectors, i64 begin, i64 end) {
+template<class S> CANON_FN void write_gradient(const GradientVectors<S>& vectors, u32 begin, u32 end) {
   const NearGradient<S> gradient(vectors.row);
+  typename S::Stored* const out = vectors.row.out - vectors.lead;
   CANON_ROLLED
-  for (i64 first = begin + thread_of_block(); first < end; first += vectors_in_flight * block_threads) {
+  for (u32 first = begin + thread_of_block(); first < end; first += vectors_in_flight * block_threads) {
     Vector v[vectors_in_flight];
-    bool is_plain[vectors_in_flight];
     CANON_UNROLL
-    for (int i = 0; i < vectors_in_flight; ++i) {
-      const i64 vector = first + i * block_threads;
-      is_plain[i] = vector < end && vectors.is_plain(vector);
-      if (is_plain[i]) v[i] = vectors.read(vector);
+    for (u32 i = 0; i < vectors_in_flight; ++i) {
+      const u32 vector = first + i * block_threads;
+      if (vector < end && vectors.is_plain(vector)) v[i] = vectors.reader.read(vector * vectors.width);
     }
     CANON_UNROLL
-    for (int i = 0; i < vectors_in_flight; ++i) {
-      const i64 vector = first + i * block_threads;
-      if (is_plain[i])
-        vectors.write(vector, gradient.of(v[i]));
-      else if (vector < end && vectors.kind < GradientKind::near && vectors.is_inside(vector))
-        vectors.write(vector, constant_vector<S>(vectors.kind));
-      else if (vector < end)
-        vectors.write_columns(vector);
+    for (u32 i = 0; i < vectors_in_flight; ++i) {
+      const u32 vector = first + i * block_threads;
+      if (vector >= end) continue;
+      if (vectors.is_plain(vector))
+        store_vector(out + vector * vectors.width, gradient.of(v[i]));
+      else
+        vectors.write_slowly(vector);
     }
   }
 }

@@ -10,8 +10,9 @@
 namespace canon {
 
 // By one warp: what the row's gradient is made of. `reports` names the one block that counts a bad id.
-CANON_FN void prepare_row(const LogpBackwardArguments& a, const GpuPlan& plan, i64 row, bool reports,
+CANON_FN void prepare_row(const LogpBackwardArguments& a, const GpuPlan& plan, i64 number, bool reports,
                           GradientRow<Logits>& r) {
+  const RowPlace row = row_place(number, a.options);
   const i64 vocab = a.options.vocab_size, begin = a.column_begin, origin = begin - a.column_origin;
   const i64 live_end = vocab < a.column_end ? vocab : a.column_end;
   const i64 id = (i64)load((const TargetId*)a.target_ids + row_offset(row, a.options, a.id_strides));
@@ -19,7 +20,7 @@ CANON_FN void prepare_row(const LogpBackwardArguments& a, const GpuPlan& plan, i
   if (is_bad && reports) { // the same in all lanes
     BadTargets bad;
     if (lane_of_warp() == 0) bad.add(0, id);
-    bad.report(a.options.errors, plan.first_row + row);
+    bad.report(a.options.errors, plan.first_row + number);
   }
   if (lane_of_warp() != 0) return;
   r.logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides) + origin;
@@ -41,10 +42,11 @@ CANON_FN void backward_part(const LogpBackwardArguments& a, const GpuPlan& plan,
   if (warp_of_block() == 0) prepare_row(a, plan, row, part == 0 && a.column_begin == 0, shared);
   block_barrier();
   const GradientVectors<Logits> vectors(shared);
-  const i64 per_block = plan.columns_per_block / Logits::vector_columns, begin = part * per_block;
+  const u32 per_block = (u32)plan.columns_per_block / Logits::vector_columns, begin = (u32)part * per_block;
   // The last block also takes what the output's alignment has moved behind its columns.
-  const i64 end = part + 1 == plan.blocks_per_row ? vectors.count() : begin + per_block;
-  write_gradient(vectors, begin, end < vectors.count() ? end : vectors.count());
+  u32 end = part + 1 == plan.blocks_per_row ? vectors.count : begin + per_block;
+  if (end > vectors.count) end = vectors.count;
+  write_gradient(vectors, begin, end);
 }
 
 } // namespace canon

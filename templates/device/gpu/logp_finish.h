@@ -14,7 +14,8 @@ struct FinishSpace {
 };
 
 // The lanes load up to 32 nodes of a shard at a time, and the first one joins them in order.
-CANON_FN Node joined_shards(const LogpFinishArguments& a, const GpuShards& shards, i64 row, NodeStack& stack) {
+CANON_FN Node joined_shards(const LogpFinishArguments& a, const GpuShards& shards, const RowPlace& row,
+                            NodeStack& stack) {
   const int lane = lane_of_warp();
   if (lane == 0) stack.size = 0;
   CANON_ROLLED
@@ -51,8 +52,9 @@ CANON_FN Node joined_shards(const LogpFinishArguments& a, const GpuShards& shard
   return stack.root();
 }
 
-CANON_FN void finish_row(const LogpFinishArguments& a, const GpuPlan& plan, const GpuShards& shards, i64 row,
+CANON_FN void finish_row(const LogpFinishArguments& a, const GpuPlan& plan, const GpuShards& shards, i64 number,
                          NodeStack& stack) {
+  const RowPlace row = row_place(number, a.options);
   const TargetId* ids = row_ids(a, row);
   if (all_ignored(a, ids)) {
     write_ignored_row(a, row);
@@ -62,7 +64,7 @@ CANON_FN void finish_row(const LogpFinishArguments& a, const GpuPlan& plan, cons
   const Scale scale = row_scale(row, a.options);
   warp_barrier(); // others may still read the stack of the row before this one
   const Node sum = scale.valid ? joined_shards(a, shards, row, stack) : poison_node();
-  write_answers(a, row, plan.first_row + row, ids, a.options.vocab_size, sum, scale,
+  write_answers(a, row, plan.first_row + number, ids, a.options.vocab_size, sum, scale,
                 [&](i64 k, i64) { return load(target_logit + k * a.target_logit_stride_k); });
 }
 

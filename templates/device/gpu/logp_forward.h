@@ -8,7 +8,8 @@
 namespace canon {
 
 // One block's part of a row: all of it, or columns_per_block columns.
-CANON_FN void forward_part(const LogpForwardArguments& a, const GpuPlan& plan, i64 row, int part, SumSpace& space) {
+CANON_FN void forward_part(const LogpForwardArguments& a, const GpuPlan& plan, i64 number, int part, SumSpace& space) {
+  const RowPlace row = row_place(number, a.options);
   const i64 vocab = vocab_size_of(a.options);
   const bool is_first_warp = warp_of_block() == 0;
   const TargetId* ids = row_ids(a, row);
@@ -20,19 +21,19 @@ CANON_FN void forward_part(const LogpForwardArguments& a, const GpuPlan& plan, i
   const Scale scale = row_scale(row, a.options);
   Node sum = poison_node();
   if (scale.valid) {
-    ColumnRange<Logits> range = whole_row<Logits>(vocab);
+    u32 begin = 0, end = (u32)vocab;
     if (plan.blocks_per_row > 1) {
-      range.begin = (i64)part * plan.columns_per_block;
-      range.tree_end = range.begin + plan.columns_per_block;
-      if (range.live_end > range.tree_end) range.live_end = range.tree_end;
+      begin = (u32)part * (u32)plan.columns_per_block;
+      if (end - begin > (u32)plan.columns_per_block && end > begin) end = begin + (u32)plan.columns_per_block;
     }
-    TileSums<Logits> sums(RowReader<Logits>(logits, 0, vocab), scale);
-    sum_range(sums, range, space);
+    TileSums<Logits> sums(RowReader<Logits>(logits, 0, (u32)vocab), scale);
+    begin_row(space);
+    sum_tiles(sums, tiles_of<Logits>(begin, end), space);
     if (is_first_warp) sum = space.stack.root();
   }
   if (!is_first_warp) return;
-  if (plan.blocks_per_row > 1 && !last_of_row(plan, row, part, sum, space)) return;
-  write_answers(a, row, plan.first_row + row, ids, vocab, sum, scale,
+  if (plan.blocks_per_row > 1 && !last_of_row(plan, number, part, sum, space)) return;
+  write_answers(a, row, plan.first_row + number, ids, vocab, sum, scale,
                 [&](i64, i64 id) { return Logits::widen(load(logits + id)); });
 }
 

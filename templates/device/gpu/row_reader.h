@@ -30,24 +30,26 @@ CANON_FN Vector shifted_vector(const Vector& low, const Vector& high, u32 phase)
 template<class S> struct RowReader {
   typedef typename S::Stored Stored;
   const Stored* row; // of column 0 in the reader's numbering; the column itself need not be readable
-  i64 begin, end;    // readable columns
+  u32 begin, end;    // readable columns
   u32 phase;         // address of vectors modulo 16; vectors begin at multiples of S::vector_columns
 
-  CANON_MEMBER RowReader(const Stored* of_column_0, i64 readable_begin, i64 readable_end)
+  CANON_MEMBER RowReader(const Stored* of_column_0, u32 readable_begin, u32 readable_end)
       : row(of_column_0), begin(readable_begin), end(readable_end), phase((u32)(u64)of_column_0 & 15) {}
 
-  // Whether both aligned vectors around [column, column + vector_columns) are inside the readable columns.
-  CANON_MEMBER bool shifts(i64 column) const {
-    const u64 around = (u64)(row + column) - phase;
-    return around >= (u64)(row + begin) && around + 32 <= (u64)(row + end);
+  // Whether read() may be used for all vectors in [column, column + columns): what it loads is readable.
+  CANON_MEMBER bool may_read(u32 column, u32 columns) const {
+    const u32 beside = phase == 0 ? 0 : S::vector_columns;
+    return column >= begin + beside && column + columns + beside <= end;
   }
-  CANON_MEMBER Vector shifted(i64 column) const {
-    const char* around = (const char*)(row + column) - phase;
-    return shifted_vector(load_vector(around), load_vector(around + 16), phase);
+  CANON_MEMBER Vector read(u32 column) const {
+    const char* at = (const char*)(row + column);
+    if (phase == 0) return load_vector(at);
+    return shifted_vector(load_vector(at - phase), load_vector(at - phase + 16), phase);
   }
 
   // Columns [column + first, column + last) of the vector that begins at `column`, all readable; the others are 0.
-  CANON_MEMBER Vector some(i64 column, int first, int last) const {
+  CANON_MEMBER Vector guarded(u32 column, int first, int last) const {
+    if (may_read(column, S::vector_columns)) return read(column);
     Vector v = {{0, 0, 0, 0}};
     CANON_UNROLL
     for (int i = 0; i < S::vector_columns; ++i) {
@@ -56,15 +58,6 @@ template<class S> struct RowReader {
       v.word[i / S::word_columns] |= bits << (i % S::word_columns * 16);
     }
     return v;
-  }
-
-  // The same by the widest loads there are for it.
-  CANON_MEMBER Vector guarded(i64 column, int first, int last) const {
-    if (first == 0 && last == S::vector_columns) {
-      if (phase == 0) return load_vector(row + column);
-      if (shifts(column)) return shifted(column);
-    }
-    return some(column, first, last);
   }
 };
 

@@ -20,24 +20,9 @@ template<class S> struct TileShape {
   static constexpr int block_columns = 1 << block_level, columns = 1 << level;
 };
 
-// Column of this lane's vector in block j of a tile.
-template<class S> CANON_FN int lane_column(int j) {
-  return j * TileShape<S>::block_columns + lane_of_warp() * S::vector_columns;
-}
-
-// All of a lane's vectors of the tile that begins at `column`; every column is readable.
-template<class S> CANON_FN void read_tile(const RowReader<S>& reader, i64 column, Vector* v) {
-  if (reader.phase == 0) {
-    CANON_UNROLL
-    for (int j = 0; j < tile_blocks; ++j) v[j] = load_vector(reader.row + column + lane_column<S>(j));
-    return;
-  }
-  CANON_UNROLL
-  for (int j = 0; j < tile_blocks; ++j) {
-    const i64 at = column + lane_column<S>(j);
-    const bool at_an_end = j == 0 || j == tile_blocks - 1; // elsewhere the aligned vectors around are in the tile
-    v[j] = at_an_end ? reader.guarded(at, 0, S::vector_columns) : reader.shifted(at);
-  }
+// Column of this lane's vector in block j of the tile that begins at `column`.
+template<class S> CANON_FN u32 lane_column(u32 column, int j) {
+  return column + j * TileShape<S>::block_columns + lane_of_warp() * S::vector_columns;
 }
 
 // Sum of a tile's leaves times 2^-6, and the largest magnitude in stored bits, of this lane.
@@ -56,59 +41,58 @@ template<class S> CANON_FN float plain_sum(const Vector* v, float c, u32& larges
   return warp_tree_of_4(sums);
 }
 
-// Node of the `columns` columns from `column` on, all in one block, of which the first `live` are readable and the rest
-// zero; both are the begin and the size of aligned sub-trees. Not inlined: it is long, and rarely in a hurry.
+// Node of the `columns` columns from `column` on, an aligned sub-tree of at most a block; those that are not readable
+// are zeros. Not inlined: it is long, and rarely in a hurry.
 template<class S>
-CANON_COLD Node piece_node(const RowReader<S> reader, const Scale scale, i64 column, int columns, int live) {
-  const int block_begin = (int)column & (TileShape<S>::block_columns - 1);
-  const int end = block_begin + (live < columns ? live : columns);
-  const int lane_begin = lane_of_warp() * S::vector_columns;
-  const int first = block_begin - lane_begin, last = end - lane_begin;
+CANON_COLD Node general_node(const RowReader<S> reader, float c, float bound, u32 column, u32 columns) {
+  const u32 in_block = column % TileShape<S>::block_columns, lane_begin = lane_of_warp() * S::vector_columns;
+  const u32 live = reader.end - column, end = in_block + (live < columns ? live : columns);
+  const int first = (int)(in_block - lane_begin), last = (int)(end - lane_begin);
   LaneColumns<S> lane;
   lane.first = first < 0 ? 0 : first;
   lane.last = last < S::vector_columns ? last : S::vector_columns;
-  lane.vector = reader.guarded(column - block_begin + lane_begin, lane.first, lane.last);
-  return block_node<S>(lane, scale);
-}
-
-template<class S> CANON_FN Node general_tile(const RowReader<S>& reader, i64 column, const Scale& scale) {
-  constexpr int width = TileShape<S>::block_columns;
-  Node mine = zero_node();
-  CANON_ROLLED
-  for (int j = 0; j < tile_blocks; ++j) {
-    const Node node = piece_node<S>(reader, scale, column + j * width, width, width);
-    if (lane_of_warp() == j) mine = node;
-  }
-  return warp_joined(mine, tile_blocks);
+  lane.vector = reader.guarded(column - in_block + lane_begin, lane.first, lane.last);
+  return block_node<S>(lane, c, bound);
 }
 
 // What a warp keeps between the tiles of a row.
 template<class S> struct TileSums {
+  static constexpr u32 columns = TileShape<S>::columns;
   RowReader<S> reader;
-  Scale scale;
+  float c, bound;
   u32 plain_limit;            // of magnitudes
   int to_skip = 0, fails = 0; // tiles that are not tried plainly; grows with every failed try, shrinks with success
 
-  CANON_MEMBER TileSums(const RowReader<S>& row, const Scale& s)
-      : reader(row), scale(s), plain_limit(S::magnitude_limit((plain_exponent_limit / s.c) * 0.9999f)) {}
+  CANON_MEMBER TileSums(const RowReader<S>& row, const Scale& scale)
+      : reader(row), c(scale.c), bound(scale.bound),
+        plain_limit(S::magnitude_limit((plain_exponent_limit / scale.c) * 0.9999f)) {}
 
-  // Node of the whole tile that begins at `column`; in the first lanes.
-  CANON_MEMBER Node tile(i64 column) {
-    if (to_skip == 0) {
+  // Node of the tile that begins at `column`, which is readable; in the first lanes. Columns that are not are zeros.
+  CANON_MEMBER Node tile(u32 column) {
+    if (to_skip == 0 && reader.may_read(column, columns)) {
       Vector v[tile_blocks];
-      read_tile(reader, column, v);
+      CANON_UNROLL
+      for (int j = 0; j < tile_blocks; ++j) v[j] = reader.read(lane_column<S>(column, j));
       u32 largest = 0;
-      const float sum = plain_sum<S>(v, scale.c, largest);
+      const float sum = plain_sum<S>(v, c, largest);
       if (warp_all(S::within(largest, plain_limit))) {
         fails >>= 1;
         return normalised(Node{sum, plain_reference});
       }
       fails = fails < 8 ? 2 * fails + 1 : fails;
       to_skip = fails;
-    } else {
+    } else if (to_skip > 0) {
       --to_skip;
     }
-    return general_tile(reader, column, scale);
+    Node mine = zero_node();
+    CANON_ROLLED
+    for (int j = 0; j < tile_blocks; ++j) {
+      const u32 at = column + j * TileShape<S>::block_columns;
+      if (at >= reader.end) break;
+      const Node node = general_node<S>(reader, c, bound, at, TileShape<S>::block_columns);
+      if (lane_of_warp() == j) mine = node;
+    }
+    return warp_joined(mine, tile_blocks);
   }
 };
 

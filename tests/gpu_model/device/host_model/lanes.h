@@ -7,6 +7,7 @@
 #define CANON_FN static inline
 #define CANON_MEMBER inline
 #define CANON_COLD static __attribute__((noinline))
+#define CANON_SHARED CANON_FN
 #define CANON_UNROLL
 #define CANON_ROLLED
 
@@ -42,6 +43,9 @@ CANON_FN float fused(float a, float b, float c) {
 }
 CANON_FN i32 count_trailing_zeros(u64 value) {
   return __builtin_ctzll(value);
+}
+CANON_FN i32 count_leading_zeros(u64 value) {
+  return __builtin_clzll(value);
 }
 // A stand-in that errs as a device's does: the same for equal f, and not the contract's polynomial.
 CANON_FN float exponential_of_two(float f) {
