@@ -41,11 +41,12 @@ template<class S> struct RowReader {
     const u32 beside = phase == 0 ? 0 : S::vector_columns;
     return column >= begin + beside && column + columns + beside <= end;
   }
-  CANON_MEMBER Vector read(u32 column) const {
-    const char* at = (const char*)(row + column);
-    if (phase == 0) return load_vector(at);
-    return shifted_vector(load_vector(at - phase), load_vector(at - phase + 16), phase);
+  CANON_MEMBER Vector aligned(u32 column) const { return load_vector(row + column); }
+  CANON_MEMBER Vector shifted(u32 column) const {
+    const char* before = (const char*)(row + column) - phase;
+    return shifted_vector(load_vector(before), load_vector(before + 16), phase);
   }
+  CANON_MEMBER Vector read(u32 column) const { return phase == 0 ? aligned(column) : shifted(column); }
 
   // Columns [column + first, column + last) of the vector that begins at `column`, all readable; the others are 0.
   CANON_MEMBER Vector guarded(u32 column, int first, int last) const {

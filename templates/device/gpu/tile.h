@@ -71,8 +71,13 @@ template<class S> struct TileSums {
   CANON_MEMBER Node tile(u32 column) {
     if (to_skip == 0 && reader.may_read(column, columns)) {
       Vector v[tile_blocks];
-      CANON_UNROLL
-      for (int j = 0; j < tile_blocks; ++j) v[j] = reader.read(lane_column<S>(column, j));
+      if (reader.phase == 0) { // two loops, so that all loads are under way before one is waited for
+        CANON_UNROLL
+        for (int j = 0; j < tile_blocks; ++j) v[j] = reader.aligned(lane_column<S>(column, j));
+      } else {
+        CANON_UNROLL
+        for (int j = 0; j < tile_blocks; ++j) v[j] = reader.shifted(lane_column<S>(column, j));
+      }
       u32 largest = 0;
       const float sum = plain_sum<S>(v, c, largest);
       if (warp_all(S::within(largest, plain_limit))) {

@@ -27,12 +27,12 @@ template<int count> CANON_FN Node pair_tree_of(Node* v) {
 
 // One node per lane, in the order of the lanes.
 CANON_FN float warp_tree(float v) {
-  CANON_UNROLL
+  CANON_ROLLED
   for (int mask = 1; mask < warp_lanes; mask *= 2) v = v + shuffle_xor(v, mask);
   return v;
 }
 CANON_FN Node warp_pair_tree(Node v) {
-  CANON_UNROLL
+  CANON_ROLLED
   for (int mask = 1; mask < warp_lanes; mask *= 2) v = pair_sum(v, shuffle_xor(v, mask));
   return v;
 }

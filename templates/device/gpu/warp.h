@@ -49,6 +49,7 @@ CANON_FN i64 shuffle_from(i64 value, int lane) {
 
 // Of all lanes; NaNs do not count.
 CANON_FN float warp_maximum(float value) {
+  CANON_ROLLED
   for (int mask = 1; mask < warp_lanes; mask *= 2) {
     const float other = shuffle_xor(value, mask);
     value = other > value ? other : value;
