@@ -9,13 +9,15 @@
 
 namespace canon {
 
-// Sums tiles. A warp that met a tile outside the plain window goes straight to the masked ways for a while, the longer the
-// more often that was right.
-template<bool UseTable> struct TileSummer {
+// Sums tiles. A warp that met a tile outside the plain window begins the next ones with the way that served, for a while:
+// the longer, the more often that was right.
+struct TileSummer {
   static constexpr int longest_detour = 32;
   u32 table, lane;
   PlainWindow window;
+  TileWay way = TileWay::plain;
   int detour = 0, next_detour = 1;
+  float last_maximum = 0.0f;
 
   CANON_MEMBER TileSummer(u32 leaf_table, u32 lane_of_warp, const PlainWindow& w)
       : table(leaf_table), lane(lane_of_warp), window(w) {}
@@ -26,25 +28,31 @@ template<bool UseTable> struct TileSummer {
     const bool has_columns = rest > 0;
     const bool whole_spans = (BILOGP_VOCAB > 0 && BILOGP_VOCAB % span_columns == 0) ||
                              __all_sync(all_lanes, !has_columns || rest >= span_columns);
-    if (detour == 0 && whole_spans) {
+    if (way == TileWay::plain && whole_spans) {
       u32 magnitude = 0;
-      const float s = plain_span<Logits, UseTable>(span, table, window, magnitude);
+      const float s = plain_span<Logits, ring_uses_table>(span, table, window, magnitude);
       const bool in_window = !has_columns || Words<Logits>::largest_pattern(magnitude) <= window.limit;
       if (__all_sync(all_lanes, in_window)) {
         next_detour -= next_detour > 1 ? 1 : 0;
-        return TileSum{has_columns ? s : 0.0f, plain_reference};
+        return TileSum{has_columns ? s : 0.0f, plain_reference, TileWay::plain, 0.0f};
       }
       detour = next_detour;
       next_detour = next_detour < longest_detour ? 2 * next_detour : longest_detour;
-    } else if (detour > 0) {
-      --detour;
     }
-    return masked_tile<Logits, UseTable>(span, lane, rest < 0 ? 0 : rest < span_columns ? rest : span_columns, table, window);
+    if (__any_sync(all_lanes, rest < span_columns)) cut_span<Logits>(span, lane, rest < 0 ? 0 : rest);
+    const TileSum sum = masked_tile<Logits, ring_uses_table>(span, lane, table, window, way, last_maximum);
+    last_maximum = sum.maximum;
+    // A run of empty tiles ends with a tile that is probably plain.
+    if (sum.way == TileWay::empty || way == TileWay::empty)
+      way = sum.way == TileWay::empty ? TileWay::empty : TileWay::plain;
+    else
+      way = --detour > 0 ? sum.way : TileWay::plain;
+    return sum;
   }
 };
 
-template<bool UseTable> CANON_FN void ring_compute(const RingLayout& ring, u32 warp, u32 lane, const PlainWindow& window) {
-  TileSummer<UseTable> summer(ring.base, lane, window);
+CANON_FN void ring_compute(const RingLayout& ring, u32 warp, u32 lane, const PlainWindow& window) {
+  TileSummer summer(ring.base, lane, window);
   const u32 place = warp % stage_tiles;
   const u32 span_offset = span_address(place * tile_bytes, lane);
   const int columns_before = (int)place * TileShape<Logits>::columns + (int)lane * TileShape<Logits>::span_columns;
@@ -56,9 +64,9 @@ template<bool UseTable> CANON_FN void ring_compute(const RingLayout& ring, u32 w
     const u32 done = given.word[1];
     if (done == no_more) return;
     if (place < given.word[2]) {
-      if constexpr (!UseTable) { // each row may have its own temperature
+      if constexpr (row_temperatures) {
         const float c = float_from_bits(load_shared(ring.units + (done - ring.unit_done) * 2 + 12));
-        if (c != 0.0f && c != summer.window.c) summer.window = plain_window<Logits>(c, 1.0f);
+        if (c != summer.window.c) summer.window = plain_window<Logits>(c, 1.0f);
       }
       TileSum sum = summer.sum(ring.stage(stage.index) + span_offset, (int)given.word[3] - columns_before);
       const u32 record = given.word[0] + place * record_bytes;
@@ -85,7 +93,6 @@ CANON_FN void forward_ring(const LogpForwardArguments& a, const GpuPlan& plan) {
   const int vocab = (int)vocab_size_of(a.options);
   const u32 tiles = (u32)((vocab + TileShape<Logits>::columns - 1) / TileShape<Logits>::columns);
   const RingLayout ring(shared_address(shared_memory), (u32)plan.parameters[RingParameters::stages], tiles);
-  const bool one_temperature = a.options.temperature_rows == nullptr;
   // The first copies are on their way while the others build the table.
   if (warp == producer_warp) {
     if (lane == 0) init_ring_barriers(ring);
@@ -94,22 +101,18 @@ CANON_FN void forward_ring(const LogpForwardArguments& a, const GpuPlan& plan) {
     if (elected_lane()) RingProducer<LogpForwardArguments>(a, plan, ring).run();
     return;
   }
-  const float temperature = one_temperature ? a.options.temperature : 1.0f;
+  const float temperature = row_temperatures ? 1.0f : a.options.temperature;
   const float c = scale_of(temperature).c;
-  if constexpr (LeafTable<Logits>::exists) {
+  if constexpr (ring_uses_table) {
     const u32 thread = threadIdx.x < producer_warp * 32 ? threadIdx.x : threadIdx.x - 32;
-    if (one_temperature) build_leaf_table<Logits>(ring.base, c, temperature, thread, ring_threads - 32);
+    build_leaf_table<Logits>(ring.base, c, temperature, thread, ring_threads - 32);
   }
   block_barrier_wait(1, ring_threads);
   if (warp > producer_warp) {
     RingFinisher<LogpForwardArguments>(a, plan, ring, lane).run(warp - producer_warp - 1);
-    return;
+  } else {
+    ring_compute(ring, warp, lane, plain_window<Logits>(c, temperature));
   }
-  const PlainWindow window = plain_window<Logits>(c, temperature);
-  if constexpr (LeafTable<Logits>::exists) {
-    if (one_temperature) return ring_compute<true>(ring, warp, lane, window);
-  }
-  ring_compute<false>(ring, warp, lane, window);
 }
 
 } // namespace canon

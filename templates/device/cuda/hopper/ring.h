@@ -20,6 +20,9 @@ constexpr int ring_threads = (compute_warps + 1 + finishing_warps) * 32;
 constexpr int producer_warp = compute_warps;
 constexpr u32 stage_bytes = stage_tiles * tile_bytes;
 constexpr int stages_per_round = compute_warps / stage_tiles; // that all computing warps take together
+// Rows with temperatures of their own have no table in common.
+constexpr bool row_temperatures = BILOGP_ROW_TEMPERATURES != 0;
+constexpr bool ring_uses_table = LeafTable<Logits>::exists && !row_temperatures;
 static_assert(compute_warps % stage_tiles == 0, "a warp's place in its stages is always the same");
 
 // What a tile leaves for its row: the lanes' sums and their reference, or, where there is time to add the lanes up at once,
@@ -46,11 +49,11 @@ struct RingLayout {
   // Stages lie between the halves of the leaf table where there is one, and behind it.
   static constexpr u32 stages_between = (table_negative - table_half) / stage_bytes;
   CANON_MEMBER static u32 ring_end(u32 stage_count) {
-    if constexpr (!LeafTable<Logits>::exists) return stage_count * stage_bytes;
+    if constexpr (!ring_uses_table) return stage_count * stage_bytes;
     return table_end + (stage_count > stages_between ? (stage_count - stages_between) * stage_bytes : 0);
   }
   CANON_MEMBER u32 stage(u32 i) const {
-    if constexpr (!LeafTable<Logits>::exists) return base + i * stage_bytes;
+    if constexpr (!ring_uses_table) return base + i * stage_bytes;
     return base + i * stage_bytes + (i < stages_between ? table_half : table_end - stages_between * stage_bytes);
   }
   CANON_MEMBER u32 record(u32 buffer, u32 tile) const { return records + (buffer * tiles + tile) * record_bytes; }

@@ -100,6 +100,10 @@ template<class Arguments> struct RingFinisher {
       warp_barrier();
       barrier_arrive_once(ring.unit_free + buffer * 8, lane);
       if (end - begin < work.tiles && !meets_other_pieces(row, begin, end)) continue;
+      if (target.id == a.options.ignore_index && all_ignored(a, ids)) {
+        write_ignored_row(a, row);
+        continue;
+      }
       const Node sum = scale.valid ? nodes.root() : poison_node();
       answer_row(a, row, plan.first_row + row, ids, logits, vocab, sum, scale, target);
     }

@@ -32,7 +32,7 @@ template<class Arguments> struct RingProducer {
   }
 
   CANON_MEMBER void put_unit(const Unit& unit) {
-    const float c = a.options.temperature_rows == nullptr ? 0.0f : row_scale(unit.row, a.options).c;
+    const float c = row_temperatures ? row_scale(unit.row, a.options).c : 0.0f;
     const u32 buffer = give_unit((u32)unit.row, unit.tile_begin, unit.tile_end, c);
     const u32 done = ring.unit_done + buffer * 8;
     u32 record = ring.record(buffer, (u32)unit.tile_begin);
@@ -78,8 +78,10 @@ template<class Arguments> struct RingProducer {
   }
 
   CANON_MEMBER void run() {
-    i64 number = blockIdx.x, later = next_unit(plan);
-    i64 id = first_id(number);
+    i64 number = blockIdx.x;
+    // The first row is copied before it is known whether it is ignored; its finishing warp looks again.
+    i64 id = a.options.ignore_index ^ 1;
+    i64 later = next_unit(plan);
 #pragma unroll 1
     while (number < work.units) {
       const Unit unit = work.unit(number);

@@ -17,10 +17,15 @@
 
 namespace canon {
 
+// The way that served a tile: what the next one of the same kind can begin with.
+enum class TileWay : i32 { plain, masked, shifted, empty, other };
+
 // A tile's sum: 32 floats, one in each lane, times 2^R; the tree over the lanes is still to be made.
 struct TileSum {
   float s;
   i32 R;
+  TileWay way;
+  float maximum; // where the way is shifted
 };
 
 // Exponents relative to R for sub-trees of up to 2^11 leaves (W1): what is far is at -124 or -125, what is real at -83 or
@@ -28,36 +33,41 @@ struct TileSum {
 constexpr float real_exponent = -82.4f, top_exponent = 115.2f;
 constexpr float shifted_exponent_limit = 12000.0f; // of |M * c|: beyond, those roundings would matter
 
-// A lane's span as the masked ways read it, again for each look: from `live` columns on it is -inf.
-template<class S> struct MaskedSpan {
-  u32 address, lane;
-  int live;
-
-  CANON_MEMBER Vector vector(int j) const {
-    Vector v = load_shared_vector(address ^ (u32)(j << 4));
+// Makes the columns of this lane's span from `live` on -inf. The copy that will overwrite them belongs to another proxy.
+template<class S> CANON_FN void cut_span(u32 span, u32 lane, int live) {
+#pragma unroll 1
+  for (int j = 0; j < span_vectors; ++j) {
     const int column = (j ^ (int)(lane & 7)) * TileShape<S>::vector_columns;
-    if (column + TileShape<S>::vector_columns > live) {
+    if (column + TileShape<S>::vector_columns <= live) continue;
+    const u32 address = span ^ (u32)(j << 4);
+    Vector v = load_shared_vector(address);
 #pragma unroll
-      for (int i = 0; i < vector_words; ++i) v.word[i] = Words<S>::cut(v.word[i], column + i * Words<S>::columns, live);
-    }
-    return v;
+    for (int i = 0; i < vector_words; ++i) v.word[i] = Words<S>::cut(v.word[i], column + i * Words<S>::columns, live);
+    store_shared_vector(address, v.word[0], v.word[1], v.word[2], v.word[3]);
   }
-};
+  asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+}
 
-template<class S> CANON_FN float tile_maximum(const MaskedSpan<S>& span) {
+// Of a word's columns; NaN if there is one.
+template<class S> CANON_FN float largest_value(u32 word) {
+  const float low = Words<S>::column(word, 0);
+  if constexpr (Words<S>::columns == 1) {
+    return low;
+  } else {
+    const float high = Words<S>::column(word, 1);
+    return high > low || high != high ? high : low;
+  }
+}
+
+template<class S> CANON_FN float tile_maximum(u32 span) {
   u32 a = Words<S>::in_all_columns(Words<S>::minus_infinity), b = a;
 #pragma unroll 4
   for (int j = 0; j < span_vectors; ++j) {
-    const Vector v = span.vector(j);
+    const Vector v = load_shared_vector(span ^ (u32)(j << 4));
     a = Words<S>::larger_or_nan(a, Words<S>::larger_or_nan(v.word[0], v.word[1]));
     b = Words<S>::larger_or_nan(b, Words<S>::larger_or_nan(v.word[2], v.word[3]));
   }
-  a = Words<S>::larger_or_nan(a, b);
-  float m = Words<S>::column(a, 0);
-  if constexpr (Words<S>::columns == 2) {
-    const float high = Words<S>::column(a, 1);
-    m = high > m || high != high ? high : m;
-  }
+  const float m = largest_value<S>(Words<S>::larger_or_nan(a, b));
   // As integers that are ordered like the floats, NaN above all.
   i32 key = (i32)(m != m ? 0x7fffffffu : bits_from_float(m));
   key ^= (key >> 31) & 0x7fffffff;
@@ -65,11 +75,11 @@ template<class S> CANON_FN float tile_maximum(const MaskedSpan<S>& span) {
   return float_from_bits((u32)(key ^ ((key >> 31) & 0x7fffffff)));
 }
 
-template<class S> CANON_FN bool gap_is_free(const MaskedSpan<S>& span, const Gap<S>& gap) {
+template<class S> CANON_FN bool gap_is_free(u32 span, const Gap<S>& gap) {
   u32 a = 0, b = 0;
 #pragma unroll 4
   for (int j = 0; j < span_vectors; ++j) {
-    const Vector v = span.vector(j);
+    const Vector v = load_shared_vector(span ^ (u32)(j << 4));
     a = gap.look(v.word[1], gap.look(v.word[0], a));
     b = gap.look(v.word[3], gap.look(v.word[2], b));
   }
@@ -91,52 +101,65 @@ struct SpanLadder {
   }
 };
 
-// The span's sum with everything below `floor` raised to it.
-template<class S, bool UseTable>
-CANON_FN float raised_span(const MaskedSpan<S>& span, u32 floor, u32 table, const PlainWindow& window, float magic) {
-  SpanLadder ladder;
-#pragma unroll 2
-  for (int j = 0; j < span_vectors; ++j) {
-    const Vector v = span.vector(j);
-    float t[vector_words];
-#pragma unroll
-    for (int i = 0; i < vector_words; ++i) {
-      const u32 word = Words<S>::larger(v.word[i], floor);
-      t[i] = UseTable ? plain_word_sum<S, UseTable>(word, i, table, window) : word_sum<S>(word, window.c, magic);
-    }
-    ladder.push(tree_of_4(t), j);
-  }
-  return ladder.third;
-}
-
-// The window around a maximum M: `floor` is the first stored number not below M - 238 / c, and R puts it at -124.
-template<class S> struct ShiftedWindow {
+// A W1 window: what is below `floor` is raised to it; nothing may lie between it and `real`, and the maximum must be
+// between `real` and `top`.
+template<class S> struct Window {
   u32 floor;
   float real, top;
   i32 R;
   Gap<S> gap;
 
-  CANON_MEMBER static ShiftedWindow around(float m, float c) {
-    const ShiftedWindow w = from_floor(pattern_above<S>(m - 237.0f / c), c);
+  // At the plain reference, so that the table serves.
+  CANON_MEMBER static Window plain(const PlainWindow& w) {
+    return Window{w.floor, Words<S>::value(w.real), Words<S>::value(w.limit), plain_reference, Gap<S>(w.real, w.floor)};
+  }
+  // Around a maximum m: `floor` is the first stored number not below m - 237 / c, and R puts it at -124.
+  CANON_MEMBER static Window around(float m, float c) {
+    const Window w = from_floor(pattern_above<S>(m - 237.0f / c), c);
     // The gap must not cross zero, where patterns jump: it may as well begin there.
     return w.real > 0.0f && Words<S>::value(w.floor) < 0.0f ? from_floor(0, c) : w;
   }
-  CANON_MEMBER static ShiftedWindow from_floor(u32 floor, float c) {
+  CANON_MEMBER static Window from_floor(u32 floor, float c) {
     const float low = Words<S>::value(floor);
     i32 R = (i32)(fused(low, c, round_magic) - round_magic) + 124;
     if (R == plain_reference) R += 1; // that number is kept for tiles in the plain window
     const u32 real = pattern_above<S>(((float)R + real_exponent) / c);
-    return ShiftedWindow{floor, Words<S>::value(real), ((float)R + top_exponent) / c, R,
-                         low < 0.0f ? Gap<S>(real, floor) : Gap<S>(floor, real)};
+    return Window{floor, Words<S>::value(real), ((float)R + top_exponent) / c, R,
+                  low < 0.0f ? Gap<S>(real, floor) : Gap<S>(floor, real)};
   }
 };
 
+// The span's sum in a window, with all checks in the same look; false in all lanes if the tile is not of this window.
+template<class S, bool UseTable>
+CANON_FN bool windowed_span(u32 span, const Window<S>& w, u32 table, const PlainWindow& plain, float& s) {
+  const u32 floor = Words<S>::in_all_columns(w.floor);
+  const float magic = round_magic - (float)w.R;
+  u32 highest = Words<S>::in_all_columns(Words<S>::minus_infinity), in_gap = 0;
+  float sums[span_vectors];
+#pragma unroll
+  for (int j = 0; j < span_vectors; ++j) {
+    const Vector v = load_shared_vector(span ^ (u32)(j << 4));
+    float t[vector_words];
+#pragma unroll
+    for (int i = 0; i < vector_words; ++i) {
+      highest = Words<S>::larger_or_nan(highest, v.word[i]);
+      in_gap = w.gap.look(v.word[i], in_gap);
+      const u32 word = Words<S>::larger(v.word[i], floor);
+      t[i] = UseTable ? plain_word_sum<S, UseTable>(word, i, table, plain) : word_sum<S>(word, plain.c, magic);
+    }
+    sums[j] = tree_of_4(t);
+  }
+  s = tree_of_8(sums);
+  const float m = largest_value<S>(highest);
+  return __all_sync(all_lanes, w.gap.is_free(in_gap) && m <= w.top) && __any_sync(all_lanes, m >= w.real);
+}
+
 // Only the two patterns `top` (finite, a leaf of value p) and -inf are there.
-template<class S> CANON_FN float constant_span(const MaskedSpan<S>& span, u32 top, float p) {
+template<class S> CANON_FN float constant_span(u32 span, u32 top, float p) {
   SpanLadder ladder;
 #pragma unroll 1
   for (int j = 0; j < span_vectors; ++j) {
-    const Vector v = span.vector(j);
+    const Vector v = load_shared_vector(span ^ (u32)(j << 4));
     float t[vector_words];
 #pragma unroll
     for (int i = 0; i < vector_words; ++i) {
@@ -148,39 +171,60 @@ template<class S> CANON_FN float constant_span(const MaskedSpan<S>& span, u32 to
   return ladder.third;
 }
 
-// The tile whose span of this lane is at `address`, columns from `live` of the span on being -inf.
-template<class S, bool UseTable>
-CANON_COLD TileSum masked_tile(u32 address, u32 lane, int live, u32 table, const PlainWindow window) {
-  const MaskedSpan<S> span = {address, lane, live};
-  const float m = tile_maximum(span), c = window.c;
-  if (m != m || m == -negative_infinity) return TileSum{quiet_nan(), 0};
-  if (m == negative_infinity) return TileSum{0.0f, plain_reference};
-  if (window.floor != 0 && m <= Words<S>::value(window.limit) && m >= Words<S>::value(window.real) &&
-      gap_is_free(span, Gap<S>(window.real, window.floor))) {
-    const u32 floor = Words<S>::in_all_columns(window.floor);
-    return TileSum{raised_span<S, UseTable>(span, floor, table, window, plain_magic), plain_reference};
-  }
-  const float exponent = m * c;
-  if (exponent <= shifted_exponent_limit && exponent >= -shifted_exponent_limit) {
-    const ShiftedWindow<S> w = ShiftedWindow<S>::around(m, c);
-    if (m >= w.real && m <= w.top && gap_is_free(span, w.gap)) {
-      const u32 floor = Words<S>::in_all_columns(w.floor);
-      return TileSum{raised_span<S, false>(span, floor, table, window, round_magic - (float)w.R), w.R};
-    }
-  }
+// Neither plain nor of one window; its maximum m is finite.
+template<class S> CANON_FN TileSum wide_tile(u32 span, u32 lane, float m, float c) {
   const Scale scale = {c, 0.0f, clamp_bound(c), false, true};
   const u32 top = Words<S>::truncated(m);
-  if (exponent < -shifted_exponent_limit && gap_is_free(span, Gap<S>(top, Words<S>::minus_infinity))) {
+  if (m * c < -shifted_exponent_limit && gap_is_free<S>(span, Gap<S>(top, Words<S>::minus_infinity))) {
     float p;
     i32 n;
     leaf_pair<float>(m, scale, p, n);
-    return TileSum{constant_span(span, top, p), n};
+    return TileSum{constant_span<S>(span, top, p), n, TileWay::other, m};
   }
   const float near_limit = near_exponent / c;
   const bool near = m <= near_limit && near_limit <= scale.bound &&
-                    gap_is_free(span, Gap<S>(pattern_above<S>(-near_limit), Words<S>::minus_infinity));
-  const Node sum = near ? near_tile<S>(span.address, lane, live, c) : general_tile<S>(address & ~(span_bytes - 1), lane, live, scale);
-  return TileSum{lane == 0 ? sum.m : 0.0f, sum.E};
+                    gap_is_free<S>(span, Gap<S>(pattern_above<S>(-near_limit), Words<S>::minus_infinity));
+  const Node sum = near ? near_tile<S>(span, c)
+                        : general_tile<S>(span & ~(span_bytes - 1), scale);
+  return TileSum{lane == 0 ? sum.m : 0.0f, sum.E, TileWay::other, m};
+}
+
+// The tile whose span of this lane is at `span`. `expected` is the way to begin with, `last` the maximum of the tile that was
+// served so.
+template<class S, bool UseTable>
+CANON_COLD TileSum masked_tile(u32 span, u32 lane, u32 table, const PlainWindow plain, TileWay expected, float last) {
+  const float c = plain.c;
+  float m = last;
+  bool looked = false;
+  TileWay way = expected;
+#pragma unroll 1
+  for (;;) {
+    float s;
+    if (way == TileWay::masked) {
+      if (windowed_span<S, UseTable>(span, Window<S>::plain(plain), table, plain, s))
+        return TileSum{s, plain_reference, TileWay::masked, m};
+    } else if (way == TileWay::shifted) {
+      const Window<S> w = Window<S>::around(m, c);
+      if (windowed_span<S, false>(span, w, table, plain, s)) return TileSum{s, w.R, TileWay::shifted, m};
+    }
+    bool try_masked = false, try_shifted = way != TileWay::shifted;
+    if (!looked) {
+      m = tile_maximum<S>(span);
+      if (m == negative_infinity) return TileSum{0.0f, plain_reference, TileWay::empty, m};
+      if (m != m || m == -negative_infinity) return TileSum{quiet_nan(), 0, TileWay::other, m};
+      looked = try_shifted = true;
+      try_masked = way != TileWay::masked && plain.floor != 0 && m <= Words<S>::value(plain.limit) &&
+                   m >= Words<S>::value(plain.real);
+    }
+    const float exponent = m * c;
+    if (try_masked) {
+      way = TileWay::masked;
+    } else if (try_shifted && exponent <= shifted_exponent_limit && exponent >= -shifted_exponent_limit) {
+      way = TileWay::shifted;
+    } else {
+      return wide_tile<S>(span, lane, m, c);
+    }
+  }
 }
 
 } // namespace canon

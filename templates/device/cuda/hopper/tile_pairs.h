@@ -60,18 +60,17 @@ struct PairLadder {
   }
 };
 
-// `span` is a span_address; columns from `live` of the lane on count as -inf. Every finite logit is within near_exponent.
-template<class S> CANON_FN Node near_tile(u32 span, u32 lane, int live, float c) {
+// `span` is a span_address. Every finite logit is within near_exponent.
+template<class S> CANON_FN Node near_tile(u32 span, float c) {
   const float floor = near_zero_exponent / c;
   PairLadder ladder;
 #pragma unroll 1
   for (int j = 0; j < span_vectors; ++j) {
     const Vector v = load_shared_vector(span ^ (u32)(j << 4));
-    const int column = (j ^ (int)(lane & 7)) * TileShape<S>::vector_columns;
     Node words[vector_words];
 #pragma unroll
     for (int i = 0; i < vector_words; ++i) {
-      const u32 word = Words<S>::cut(v.word[i], column + i * Words<S>::columns, live);
+      const u32 word = v.word[i];
       words[i] = near_pair(fmaxf(Words<S>::column(word, 0), floor), c);
       if constexpr (Words<S>::columns == 2)
         words[i] = near_sum(words[i], near_pair(fmaxf(Words<S>::column(word, 1), floor), c));
@@ -92,7 +91,7 @@ CANON_FN float clamp_bound(float c) {
 }
 
 // Any logits but NaN and +inf; the lane's span begins at `begin`.
-template<class S> CANON_COLD Node general_tile(u32 begin, u32 lane, int live, const Scale scale) {
+template<class S> CANON_COLD Node general_tile(u32 begin, const Scale scale) {
   PairLadder ladder;
 #pragma unroll 1
   for (int j = 0; j < span_vectors; ++j) {
@@ -100,12 +99,11 @@ template<class S> CANON_COLD Node general_tile(u32 begin, u32 lane, int live, co
     Node words[vector_words];
 #pragma unroll
     for (int i = 0; i < vector_words; ++i) {
-      const int column = j * TileShape<S>::vector_columns + i * Words<S>::columns;
       Node sum = zero_node();
 #pragma unroll
       for (int k = 0; k < Words<S>::columns; ++k) {
-        Node leaf = zero_node();
-        if (column + k < live) leaf_pair<float>(Words<S>::column(v.word[i], k), scale, leaf.m, leaf.E);
+        Node leaf;
+        leaf_pair<float>(Words<S>::column(v.word[i], k), scale, leaf.m, leaf.E);
         sum = k == 0 ? leaf : pair_sum(sum, leaf);
       }
       words[i] = sum;
