@@ -62,7 +62,7 @@ CANON_FN void row_with_gradient(const LogpGradientArguments& a, const GpuPlan& p
 
 } // namespace canon
 
-BILOGP_KERNEL(canon::block_threads, 3)
+BILOGP_KERNEL(canon::block_threads, 2)
 bilogp_logp_with_gradient(BILOGP_BY_VALUE(LogpGradientArguments) a, BILOGP_BY_VALUE(GpuPlan) plan) {
   BILOGP_BLOCK_OBJECT(canon::GradientSpace, space);
   CANON_ROLLED
