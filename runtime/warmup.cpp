@@ -71,6 +71,13 @@ Specializations cuda_kernels(const Specialization& spec, int capability) {
     kernel.variant = variant;
     kernels.push_back(normalised(kernel));
   }
+  if (spec.op != Operator::logp_with_gradient) return kernels;
+  // Few rows take its two halves instead.
+  for (const Operator half : {Operator::logp_forward, Operator::logp_backward}) {
+    Specialization kernel = spec;
+    kernel.op = half;
+    for (const Specialization& one : cuda_kernels(kernel, capability)) kernels.push_back(one);
+  }
   return kernels;
 }
 

@@ -68,6 +68,10 @@ void GpuCall::check_target_ids(const TensorView& ids, int leading_rank, std::int
   check::target_ids(copy.view(), leading_rank, vocab_size, options_.ignore_index);
 }
 
+kernel::i32* GpuCall::row_states() const {
+  return reinterpret_cast<kernel::i32*>(device_.scratch().take(stream_).row_states);
+}
+
 void GpuCall::start(const Specialization& spec, const cuda::LaunchShape& shape, void* arguments, std::int64_t first_row,
                     const kernel::GpuShards* shards) const {
   // A second time only where the device turned out to have no room for the plan's clusters.

@@ -20,6 +20,8 @@ struct NamedTensor {
   const TensorView* tensor;
 };
 
+enum class BadIds : std::uint8_t { counted, counted_before };
+
 class GpuCall {
 public:
   // Throws Error(unsupported) where the runtime does not serve that device.
@@ -33,16 +35,22 @@ public:
   // With validate on: as check::target_ids, on a copy; waits for the stream.
   void check_target_ids(const TensorView& ids, int leading_rank, std::int64_t vocab_size) const;
 
+  // Whether logp_with_gradient is to be two launches, and memory of the stream for the row states between them.
+  [[nodiscard]] bool splits_passes(const cuda::LaunchShape& shape) const {
+    return options_.plan == cuda::automatic_plan && cuda::splits_passes(shape, device_.limits());
+  }
+  [[nodiscard]] kernel::i32* row_states() const;
+
   // Queues one launch. `shape` has what the operator knows: op, dtype, columns, alignment; rows are those of `space`.
   template<class Arguments>
   void launch(const Specialization& spec, cuda::LaunchShape& shape, Arguments& arguments, const RowSpace& space,
-              std::int64_t launch, const kernel::GpuShards* shards = nullptr) const {
+              std::int64_t launch, const kernel::GpuShards* shards = nullptr, BadIds counting = BadIds::counted) const {
     shape.op = spec.op;
     shape.logits_dtype = spec.logits_dtype;
     shape.numerics = spec.numerics;
     shape.rows = space.rows_per_launch();
     shape.has_row_temperatures = arguments.options.temperature_rows != nullptr;
-    arguments.options.errors = errors_;
+    arguments.options.errors = counting == BadIds::counted ? errors_ : nullptr;
     start(spec, shape, &arguments, launch * shape.rows, shards);
   }
 

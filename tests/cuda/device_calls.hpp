@@ -34,4 +34,24 @@ private:
   std::deque<DeviceTensor> tensors_; // of the call in progress
 };
 
+// Every call on the next device in turn: a batch's shards land on different ones.
+class TurnsOverDevices : public bilogp::test::Calls {
+public:
+  explicit TurnsOverDevices(const std::vector<bilogp::Device>& devices) {
+    for (const bilogp::Device& device : devices) calls_.emplace_back(device);
+  }
+  void logp_partial(bilogp::Runtime& runtime, const bilogp::LogpPartialArgs& args) override {
+    next().logp_partial(runtime, args);
+  }
+  void logp_finish(bilogp::Runtime& runtime, const bilogp::LogpFinishArgs& args) override {
+    next().logp_finish(runtime, args);
+  }
+
+private:
+  DeviceCalls& next() { return calls_[turn_++ % calls_.size()]; }
+
+  std::deque<DeviceCalls> calls_;
+  std::size_t turn_ = 0;
+};
+
 } // namespace cuda_test

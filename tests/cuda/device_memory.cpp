@@ -91,6 +91,12 @@ std::string DeviceTensor::bring_back() {
   return {};
 }
 
+void DeviceTensor::overwrite(std::uint32_t word) {
+  if (buffer_ == nullptr) return;
+  std::vector<std::uint32_t> words(bytes_ / sizeof word + 1, word);
+  buffer_->put(shift_, words.data(), bytes_);
+}
+
 TestStream::TestStream(const bilogp::Device& device) : device_(cuda::Device::get(device.index)) {
   const cuda::CurrentContext current(device_.driver(), device_.context());
   cuda::check(device_.driver(), device_.driver().stream_create(&stream_, cuda::stream_non_blocking), "a stream");

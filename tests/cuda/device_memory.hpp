@@ -45,6 +45,8 @@ public:
   [[nodiscard]] bool holds(const TensorView& host) const; // it was made of the same memory
   // Copies back to where it came from; "" or what a guard says.
   std::string bring_back();
+  // Fills what the view spans with this word.
+  void overwrite(std::uint32_t word);
 
 private:
   TensorView host_, view_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include <fmt/format.h>
+
 namespace cuda_test {
 
 namespace cuda = bilogp::cuda;
@@ -23,6 +25,19 @@ std::vector<int> all_plans() {
       for (const int plan : plans_of(op, dtype))
         if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
   return plans;
+}
+
+std::string refusal(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const bilogp::Error& error) {
+    return fmt::format("{}: {}", to_string(error.kind()), error.what());
+  }
+  return "nothing thrown";
+}
+
+bool contains(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
 }
 
 void check_mix_on_device(const Mix& mix, std::int64_t cuts, std::vector<int> plans) {

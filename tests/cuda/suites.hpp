@@ -1,7 +1,9 @@
 // What the suites on a device share.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -34,6 +36,10 @@ inline int test_threads() {
 std::vector<int> plans_of(Operator op, DType logits_dtype);
 // Of all operators together.
 std::vector<int> all_plans();
+
+// What `call` threw, as "KIND: SENTENCE"; "nothing thrown" when it did not.
+std::string refusal(const std::function<void()>& call);
+bool contains(const std::string& text, std::string_view part);
 
 // A batch made from `mix`, run on the device under each of these plans and compared in every way.
 void check_mix_on_device(const Mix& mix, std::int64_t cuts = 0, std::vector<int> plans = {});

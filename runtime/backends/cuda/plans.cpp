@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::int64_t warp_threads = 32;
 constexpr int plain_warps = 8;
-// Columns that a block of the plain backward writes.
-constexpr std::int64_t backward_block_columns = 8192;
-// Below this a row is not worth cutting: joining the parts costs more than reading them.
-constexpr std::int64_t smallest_part_columns = 1024;
+// Bytes of a row that a block of the plain backward writes: a tile per warp.
+constexpr std::int64_t backward_block_bytes = 16384;
+// Bytes of a row below which a part is not worth a block: joining the parts costs more than reading them.
+constexpr std::int64_t smallest_part_bytes = 4096;
 constexpr std::int64_t largest_grid = 0x7fffffff;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -26,7 +26,7 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 // The largest power of two that still gives every multiprocessor something to do.
 std::int64_t part_columns(const LaunchShape& shape, const DeviceLimits& limits) {
   const std::int64_t wanted = 2 * static_cast<std::int64_t>(limits.multiprocessors);
-  std::int64_t part = smallest_part_columns;
+  std::int64_t part = smallest_part_bytes / size_of(shape.logits_dtype);
   while (part < shape.columns && shape.rows * ceil_div(shape.columns, 2 * part) >= wanted) part *= 2;
   return part;
 }
@@ -46,15 +46,16 @@ LaunchPlan plain(const LaunchShape& shape) {
   plan.gpu.blocks_per_row = 1;
   plan.gpu.columns_per_block = 0;
   if (shape.op == Operator::logp_backward) {
-    plan.gpu.columns_per_block = static_cast<std::int32_t>(backward_block_columns);
-    plan.gpu.blocks_per_row = static_cast<std::int32_t>(ceil_div(shape.columns, backward_block_columns));
+    const std::int64_t part = backward_block_bytes / size_of(shape.logits_dtype);
+    plan.gpu.columns_per_block = static_cast<std::int32_t>(part);
+    plan.gpu.blocks_per_row = static_cast<std::int32_t>(ceil_div(shape.columns, part));
   }
   if (shape.op == Operator::logp_finish) return with_grid(plan, ceil_div(shape.rows, plain_warps)); // a warp per row
   return with_grid(plan, shape.rows * plan.gpu.blocks_per_row);
 }
 
 std::optional<LaunchPlan> plain_split(const LaunchShape& shape, const DeviceLimits& limits) {
-  if (shape.op != Operator::logp_forward || shape.columns <= smallest_part_columns) return std::nullopt;
+  if (shape.op != Operator::logp_forward) return std::nullopt;
   const std::int64_t part = part_columns(shape, limits);
   const std::int64_t parts = ceil_div(shape.columns, part);
   if (parts < 2 || !scratch_suffices(shape, parts)) return std::nullopt;
@@ -85,6 +86,13 @@ LaunchPlan plan_launch(const LaunchShape& shape, const DeviceLimits& limits, int
   if (few_rows)
     if (const std::optional<LaunchPlan> plan = plain_split(shape, limits)) return *plan;
   return plain(shape);
+}
+
+bool splits_passes(const LaunchShape& shape, const DeviceLimits& limits) {
+  if (shape.op != Operator::logp_with_gradient || 2 * shape.rows > limits.multiprocessors) return false;
+  LaunchShape forward = shape;
+  forward.op = Operator::logp_forward;
+  return plan_launch(shape, limits, automatic_plan).variant == 0 && plain_split(forward, limits).has_value();
 }
 
 bool plan_serves(const LaunchShape& shape, const DeviceLimits& limits, int forced) {

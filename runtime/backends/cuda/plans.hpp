@@ -59,6 +59,9 @@ constexpr int first_hopper_plan = 16; // + variant
 
 // Never fails: what a forced plan cannot serve gets the plan that the runtime would choose. Allocates nothing.
 LaunchPlan plan_launch(const LaunchShape& shape, const DeviceLimits& limits, int forced);
+// Whether logp_with_gradient is better served by a forward and a backward that each cut the rows among blocks: few
+// rows, where its own plan would give each to one block.
+bool splits_passes(const LaunchShape& shape, const DeviceLimits& limits);
 // Whether a forced plan serves the shape, as itself.
 bool plan_serves(const LaunchShape& shape, const DeviceLimits& limits, int forced);
 

@@ -12,6 +12,7 @@ constexpr std::size_t many_streams = 64;
 
 constexpr std::size_t node_bytes = largest_nodes * 2 * sizeof(std::int32_t);
 constexpr std::size_t ticket_bytes = largest_tickets * sizeof(std::uint32_t);
+constexpr std::size_t row_state_bytes = largest_tickets * 2 * sizeof(std::int32_t);
 
 } // namespace
 
@@ -106,8 +107,10 @@ Scratch ScratchPool::fresh() {
   }
   const OutsideCaptures outside(driver_);
   Scratch scratch;
-  check(driver_, driver_.memory_allocate(&scratch.nodes, node_bytes + ticket_bytes), "allocating scratch for a launch");
+  check(driver_, driver_.memory_allocate(&scratch.nodes, node_bytes + ticket_bytes + row_state_bytes),
+        "allocating scratch for a launch");
   scratch.tickets = scratch.nodes + node_bytes;
+  scratch.row_states = scratch.tickets + ticket_bytes;
   Stream stream = nullptr; // no work of the caller's is waited for
   Result result = driver_.stream_create(&stream, stream_non_blocking);
   if (result == Result::success) result = driver_.fill_words(scratch.tickets, 0, ticket_bytes / 4, stream);

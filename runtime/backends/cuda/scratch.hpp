@@ -18,7 +18,8 @@ namespace bilogp::cuda {
 
 struct Scratch {
   Address nodes = 0;
-  Address tickets = 0; // all zero whenever no launch is using them
+  Address tickets = 0;    // all zero whenever no launch is using them
+  Address row_states = 0; // between the launches of one call; as many as there are tickets
   [[nodiscard]] bool present() const noexcept { return nodes != 0; }
 };
 

@@ -1,0 +1,39 @@
+// Rows that lie on a device with everything that a call takes, to be run many times.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/cuda/suites.hpp"
+
+namespace cuda_test {
+
+class Problem {
+public:
+  Problem(const Device& device, const Mix& mix);
+
+  // Arguments of calls on the device; the outputs are the problem's own.
+  bilogp::LogpArgs forward(void* stream, int plan = -1);
+  bilogp::LogpGradientArgs with_gradient(void* stream, int plan = -1);
+  // Makes the outputs hold what no answer does.
+  void clear();
+  // Brings back what `forward` or `with_gradient` wrote; the stream must have been waited for. "" or what differs.
+  std::string check_scores();
+  std::string check_gradient();
+
+  [[nodiscard]] Runtime& runtime() const { return Runtime::get("cuda"); }
+  [[nodiscard]] std::int64_t rows() const { return batch_.rows(); }
+
+private:
+  Batch batch_;
+  std::vector<char> logits_bytes_, id_bytes_, grad_bytes_;
+  std::vector<std::uint32_t> logp_, lse_;
+  std::vector<std::int32_t> state_;
+  std::vector<float> upstream_;
+  Storage storage_;
+  std::int64_t columns_;
+  std::unique_ptr<DeviceTensor> logits_, ids_, grad_, logp_there_, lse_there_, state_there_, upstream_there_;
+};
+
+} // namespace cuda_test
