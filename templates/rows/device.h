@@ -1,5 +1,5 @@
 // What the row operators need of the device they run on: storage types with widen and narrow; load and store of a
-// scalar; row_lane(), row_lanes() and row_any(condition) for the lanes that share a row's small work; BadTargets.
+// scalar; row_lane(), row_lanes() and row_any(condition) for the lanes that share a row's small work; count_bad_target.
 #ifndef BILOGP_ROWS_DEVICE_H
 #define BILOGP_ROWS_DEVICE_H
 

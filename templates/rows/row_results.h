@@ -49,22 +49,22 @@ template<class Arguments, class Row, class TargetLogit>
 CANON_FN void write_answers(const Arguments& a, const Row& row, i64 row_number, const TargetId* ids, i64 vocab,
                             Node sum, const Scale& scale, TargetLogit target_logit) {
   float* logp = a.logp + row_offset(row, a.options, a.logp_strides);
-  BadTargets bad;
   CANON_ROLLED
-  for (i64 k = row_lane(); k < a.ids_per_row; k += row_lanes()) {
-    const i64 id = (i64)load(ids + k * a.id_stride_k);
-    float answer = 0.0f;
-    if (id != a.options.ignore_index) {
-      if (id >= 0 && id < vocab) {
-        answer = logp_of(sum, target_logit(k, id), scale);
-      } else {
-        answer = quiet_nan();
-        bad.add(k, id);
+  for (i64 first = 0; first < a.ids_per_row; first += row_lanes()) {
+    const i64 k = first + row_lane();
+    bool is_bad = false;
+    i64 id = 0;
+    if (k < a.ids_per_row) {
+      id = (i64)load(ids + k * a.id_stride_k);
+      float answer = 0.0f;
+      if (id != a.options.ignore_index) {
+        is_bad = id < 0 || id >= vocab;
+        answer = is_bad ? quiet_nan() : logp_of(sum, target_logit(k, id), scale);
       }
+      store(logp + k * a.logp_stride_k, answer);
     }
-    store(logp + k * a.logp_stride_k, answer);
+    count_bad_target(a.options.errors, row_number, id, is_bad);
   }
-  bad.report(a.options.errors, row_number);
   write_row(a, row, sum, lse_of(sum));
 }
 

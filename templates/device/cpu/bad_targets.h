@@ -16,26 +16,16 @@ CANON_FN bool row_any(bool condition) {
   return condition;
 }
 
-struct BadTargets {
-  i64 count = 0;
-  i64 first_id = 0; // of the lowest k
-
-  CANON_MEMBER void add(i64 k, i64 id) {
-    (void)k; // they come in order
-    if (count == 0) first_id = id;
-    ++count;
+// Counts an id of this row if it is bad; ids come in the order of k. errors: count, lowest row, its first bad id; or
+// null.
+CANON_FN void count_bad_target(i64* errors, i64 row, i64 id, bool is_bad) {
+  if (!is_bad || errors == nullptr) return;
+  if (errors[0] == 0 || row < errors[1]) {
+    errors[1] = row;
+    errors[2] = id;
   }
-
-  // errors: count, lowest row, its first bad id; or null.
-  CANON_MEMBER void report(i64* errors, i64 row) const {
-    if (count == 0 || errors == nullptr) return;
-    if (errors[0] == 0 || row < errors[1]) {
-      errors[1] = row;
-      errors[2] = first_id;
-    }
-    errors[0] += count;
-  }
-};
+  errors[0] += 1;
+}
 
 } // namespace canon
 

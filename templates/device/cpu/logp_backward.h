@@ -86,9 +86,7 @@ CANON_COLD void logp_backward_rows(const LogpBackwardArguments& a, i64 row_begin
       continue;
     }
     if (id < 0 || id >= vocab) {
-      BadTargets bad;
-      bad.add(0, id);
-      if (begin == 0) bad.report(a.options.errors, row); // not once per shard
+      count_bad_target(a.options.errors, row, id, begin == 0); // not once per shard
       fill(r.out, 0, columns, 0.0f);
       continue;
     }

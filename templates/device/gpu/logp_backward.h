@@ -17,12 +17,8 @@ CANON_FN void prepare_row(const LogpBackwardArguments& a, const GpuPlan& plan, i
   const i64 live_end = vocab < a.column_end ? vocab : a.column_end;
   const i64 id = (i64)load((const TargetId*)a.target_ids + row_offset(row, a.options, a.id_strides));
   const bool is_ignored = id == a.options.ignore_index, is_bad = !is_ignored && (id < 0 || id >= vocab);
-  if (is_bad && reports) { // the same in all lanes
-    BadTargets bad;
-    if (lane_of_warp() == 0) bad.add(0, id);
-    bad.report(a.options.errors, plan.first_row + number);
-  }
   if (lane_of_warp() != 0) return;
+  if (is_bad && reports) report_bad_target(a.options.errors, plan.first_row + number, id);
   r.logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides) + origin;
   r.out = (Stored*)a.grad_logits + row_offset(row, a.options, a.grad_strides) + origin;
   r.columns = a.column_end - begin;
