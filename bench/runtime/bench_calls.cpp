@@ -2,7 +2,8 @@
 //
 // "kernel" calls the compiled kernel with the arguments that "call" builds for it: "overhead" is the difference, which
 // is what the runtime costs. One row of 64 columns on the calling thread.
-#include <chrono>
+#include <time.h>
+
 #include <cstdint>
 #include <vector>
 
@@ -77,17 +78,24 @@ template<class Operation> void each(benchmark::State& state) {
 BENCHMARK(each<Call>)->Name("call");
 BENCHMARK(each<Kernel>)->Name("kernel");
 
+// Of the thread's own processor time, so that what else runs on the machine does not count.
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 template<class Operation> double seconds_of(Operation& operation, int times) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = thread_seconds();
   for (int i = 0; i < times; ++i) operation();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return thread_seconds() - start;
 }
 
 // The two in turn, a thousand at a time, so that a machine's mood hits both; the median of all differences counts.
 void overhead(benchmark::State& state) {
   constexpr int times = 1000;
-  Call call;
-  Kernel kernel;
+  static Call call; // once for all repetitions
+  static Kernel kernel;
   for (auto _ : state) {
     const double difference = seconds_of(call, times) - seconds_of(kernel, times);
     state.SetIterationTime(difference > 0 ? difference / times : 0);

@@ -69,9 +69,8 @@ inline char* moved_bytes(const TensorView& tensor, std::int64_t elements) {
 }
 
 // The fields that all operators' arguments share, for one launch of the call.
-inline kernel::RowOptions row_options(const LogpOptions& options, const RowSpace& space, float temperature,
-                                      std::int64_t vocab_size, int temperature_slot, std::int64_t launch) {
-  kernel::RowOptions row{};
+inline void set_row_options(kernel::RowOptions& row, const LogpOptions& options, const RowSpace& space,
+                            float temperature, std::int64_t vocab_size, int temperature_slot, std::int64_t launch) {
   row.inner_rows = space.inner_rows();
   row.vocab_size = vocab_size;
   row.ignore_index = options.ignore_index;
@@ -80,7 +79,6 @@ inline kernel::RowOptions row_options(const LogpOptions& options, const RowSpace
     row.temperature_rows = moved<const float>(options.temperature_per_row, space.offset(temperature_slot, launch));
     row.temperature_strides = space.strides(temperature_slot);
   }
-  return row;
 }
 
 } // namespace bilogp

@@ -59,7 +59,7 @@ struct Slots {
 kernel::LogpForwardArguments kernel_arguments(const LogpArgs& args, const Checked& checked, const RowSpace& space,
                                               const Slots& slots, std::int64_t launch) {
   kernel::LogpForwardArguments a{};
-  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
+  set_row_options(a.options, args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
   a.logits = moved_bytes(args.logits, space.offset(slots.logits, launch));
   a.logits_strides = space.strides(slots.logits);
   a.target_ids = moved_bytes(args.target_ids, space.offset(slots.ids, launch));

@@ -67,7 +67,7 @@ struct Slots {
 kernel::LogpBackwardArguments kernel_arguments(const LogpBackwardArgs& args, const Checked& checked,
                                                const RowSpace& space, const Slots& slots, std::int64_t launch) {
   kernel::LogpBackwardArguments a{};
-  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
+  set_row_options(a.options, args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
   a.logits = moved_bytes(args.logits, space.offset(slots.logits, launch));
   a.logits_strides = space.strides(slots.logits);
   a.grad_logits = moved_bytes(args.grad_logits, space.offset(slots.grad, launch));

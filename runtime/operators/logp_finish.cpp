@@ -98,7 +98,7 @@ struct Slots {
 kernel::LogpFinishArguments kernel_arguments(const LogpFinishArgs& args, const Checked& checked, const RowSpace& space,
                                              const Slots& slots, std::int64_t launch) {
   kernel::LogpFinishArguments a{};
-  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
+  set_row_options(a.options, args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
   a.shard_count = static_cast<std::int64_t>(checked.shards.size());
   a.full_vocab = args.full_vocab;
   a.target_ids = moved_bytes(args.target_ids, space.offset(slots.ids, launch));

@@ -78,7 +78,7 @@ struct Slots {
 kernel::LogpGradientArguments kernel_arguments(const LogpGradientArgs& args, const Checked& checked,
                                                const RowSpace& space, const Slots& slots, std::int64_t launch) {
   kernel::LogpGradientArguments a{};
-  a.options = row_options(args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
+  set_row_options(a.options, args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
   a.logits = moved_bytes(args.logits, space.offset(slots.logits, launch));
   a.logits_strides = space.strides(slots.logits);
   a.grad_logits = moved_bytes(args.grad_logits, space.offset(slots.grad, launch));
@@ -100,31 +100,6 @@ kernel::LogpGradientArguments kernel_arguments(const LogpGradientArgs& args, con
   }
   a.columns = checked.columns;
   return a;
-}
-
-void with_gradient_on_gpu(const GpuCall& call, const LogpGradientArgs& args, const Checked& checked,
-                          const RowSpace& space, const Slots& slots) {
-  call.check_tensors({{"logits", &args.logits},
-                      {"target_ids", &args.target_ids},
-                      {"grad_logp", &args.grad_logp},
-                      {"logp", &args.logp},
-                      {"lse", &args.lse},
-                      {"row_state", &args.row_state},
-                      {"grad_logits", &args.grad_logits}});
-  call.check_target_ids(args.target_ids, checked.leading_rank, checked.vocab_size);
-  const Specialization spec{Operator::logp_with_gradient, args.logits.dtype, args.target_ids.dtype, checked.vocab_size,
-                            args.options.numerics};
-  const std::int64_t element_bytes = size_of(args.logits.dtype);
-  for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
-    kernel::LogpGradientArguments arguments = kernel_arguments(args, checked, space, slots, launch);
-    cuda::LaunchShape shape;
-    shape.columns = shape.vocab_size = checked.vocab_size;
-    shape.stored_columns = checked.columns;
-    shape.in_place = args.in_place;
-    shape.alignment = std::min(row_alignment(arguments.logits, arguments.logits_strides, element_bytes),
-                               row_alignment(arguments.grad_logits, arguments.grad_strides, element_bytes));
-    call.launch(spec, shape, arguments, space, launch);
-  }
 }
 
 kernel::LogpForwardArguments forward_of(const kernel::LogpGradientArguments& a) {
@@ -160,6 +135,54 @@ kernel::LogpBackwardArguments backward_of(const kernel::LogpGradientArguments& a
   b.grad_logp_strides = a.grad_logp_strides;
   b.column_end = a.columns;
   return b;
+}
+
+// Few rows: each pass cuts them among the blocks of the whole device.
+void two_launches(const GpuCall& call, const Specialization& spec, cuda::LaunchShape& shape,
+                  kernel::LogpGradientArguments& arguments, const RowSpace& space, std::int64_t launch) {
+  if (arguments.row_state == nullptr) {
+    arguments.row_state = call.row_states();
+    arguments.row_state_strides = {2 * space.inner_rows(), 2};
+  }
+  Specialization pass = spec;
+  pass.op = Operator::logp_forward;
+  kernel::LogpForwardArguments forward = forward_of(arguments);
+  call.launch(pass, shape, forward, space, launch);
+  pass.op = Operator::logp_backward;
+  kernel::LogpBackwardArguments backward = backward_of(arguments);
+  shape.columns = shape.stored_columns;
+  call.launch(pass, shape, backward, space, launch, nullptr, BadIds::counted_before);
+}
+
+void with_gradient_on_gpu(const GpuCall& call, const LogpGradientArgs& args, const Checked& checked,
+                          const RowSpace& space, const Slots& slots) {
+  call.check_tensors({{"logits", &args.logits},
+                      {"target_ids", &args.target_ids},
+                      {"grad_logp", &args.grad_logp},
+                      {"logp", &args.logp},
+                      {"lse", &args.lse},
+                      {"row_state", &args.row_state},
+                      {"grad_logits", &args.grad_logits}});
+  call.check_target_ids(args.target_ids, checked.leading_rank, checked.vocab_size);
+  const Specialization spec{Operator::logp_with_gradient, args.logits.dtype, args.target_ids.dtype, checked.vocab_size,
+                            args.options.numerics};
+  const std::int64_t element_bytes = size_of(args.logits.dtype);
+  for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
+    kernel::LogpGradientArguments arguments = kernel_arguments(args, checked, space, slots, launch);
+    cuda::LaunchShape shape;
+    shape.columns = shape.vocab_size = checked.vocab_size;
+    shape.stored_columns = checked.columns;
+    shape.in_place = args.in_place;
+    shape.alignment = std::min(row_alignment(arguments.logits, arguments.logits_strides, element_bytes),
+                               row_alignment(arguments.grad_logits, arguments.grad_strides, element_bytes));
+    shape.op = spec.op;
+    shape.logits_dtype = spec.logits_dtype;
+    shape.rows = space.rows_per_launch();
+    if (call.splits_passes(shape))
+      two_launches(call, spec, shape, arguments, space, launch);
+    else
+      call.launch(spec, shape, arguments, space, launch);
+  }
 }
 
 // Both kernels behind the face of one, for launch_rows.
