@@ -1,17 +1,215 @@
 #include "runtime/backends/cuda/hopper_plans.hpp"
 
-namespace bilogp::cuda {
+#include <algorithm>
+#include <array>
 
-std::optional<LaunchPlan> hopper_plan(const LaunchShape&, const DeviceLimits&, int) {
+#include <fmt/format.h>
+
+namespace bilogp::cuda {
+namespace {
+
+// What templates/device/cuda/hopper lays out by hand; sizes in bytes.
+constexpr std::int64_t tile_bytes = 4096;
+constexpr std::int64_t table_half = 0x4000, table_end = 0x24000; // with stages between the halves
+constexpr std::int64_t vector_bytes = 16;
+constexpr std::int64_t smallest_vocab = 4096; // below, a row is a tile or two
+constexpr std::int64_t most_tiles = 256;      // of a row, for the warps that finish rows
+
+// Persistent blocks around a ring of tiles.
+struct RingVariant {
+  int warps, stage_tiles, row_buffers, finishing_warps;
+  bool row_temperatures;
+};
+constexpr std::array<RingVariant, 2> rings = {{{12, 4, 4, 3, false}, {12, 4, 4, 3, true}}};
+
+// A cluster per row.
+struct FewRowsVariant {
+  int cluster, warps, vectors, blocks; // blocks that fit a multiprocessor
+};
+constexpr std::array<FewRowsVariant, 5> few_rows = {
+    {{16, 16, 2, 1}, {8, 16, 2, 1}, {4, 24, 2, 1}, {2, 16, 2, 2}, {1, 16, 2, 2}}};
+
+// Forward and gradient, a row in the shared memory of a cluster.
+struct FusedVariant {
+  int cluster, warps;
+};
+constexpr std::array<FusedVariant, 4> fused = {{{1, 16}, {2, 16}, {4, 18}, {8, 16}}};
+constexpr int fused_finishers = 2, fused_stage_tiles = 2, fused_row_buffers = 8;
+constexpr std::int64_t row_info_bytes = 48;
+
+constexpr int first_ring = 1, first_few_rows = first_ring + static_cast<int>(rings.size());
+constexpr int first_fused = 1;
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+std::int64_t tile_columns(DType dtype) {
+  return tile_bytes / size_of(dtype);
+}
+
+bool has_table(const LaunchShape& shape) {
+  return shape.logits_dtype == DType::bfloat16 && shape.numerics == Numerics::portable && !shape.has_row_temperatures;
+}
+
+// Bytes of `stages` stages, and of the table where there is one.
+std::int64_t ring_bytes(std::int64_t stages, std::int64_t stage_bytes, bool table) {
+  if (!table) return stages * stage_bytes;
+  const std::int64_t between = (0x20000 - table_half) / stage_bytes;
+  return table_end + std::max<std::int64_t>(0, stages - between) * stage_bytes;
+}
+
+// Every row can be read in vectors, to the end of the last one that counts.
+bool reads_vectors(const LaunchShape& shape) {
+  const std::int64_t size = size_of(shape.logits_dtype);
+  const std::int64_t read = ceil_div(shape.vocab_size * size, vector_bytes) * vector_bytes;
+  return shape.alignment >= vector_bytes && read <= shape.stored_columns * size && shape.vocab_size >= smallest_vocab &&
+         shape.rows < (std::int64_t{1} << 31);
+}
+
+std::optional<LaunchPlan> ring_plan(const LaunchShape& shape, const DeviceLimits& limits, const RingVariant& v,
+                                    int variant) {
+  if (v.row_temperatures != shape.has_row_temperatures) return std::nullopt;
+  const std::int64_t tiles = ceil_div(shape.vocab_size, tile_columns(shape.logits_dtype));
+  if (tiles > most_tiles) return std::nullopt;
+  const std::int64_t record = shape.logits_dtype == DType::float32 ? 8 : 33 * 4;
+  const std::int64_t stage_bytes = v.stage_tiles * tile_bytes, round = v.warps / v.stage_tiles;
+  const auto bytes = [&](std::int64_t stages) {
+    return ring_bytes(stages, stage_bytes, has_table(shape)) + stages * 32 + v.row_buffers * (40 + tiles * record);
+  };
+  std::int64_t stages = 5 * round;
+  while (stages > 0 && bytes(stages) > limits.shared_per_block) stages -= round;
+  if (stages < 2 * round) return std::nullopt; // one in work, one on the way
+
+  const std::int64_t blocks = limits.multiprocessors;
+  // The last rows are cut into pieces, so that all blocks end together.
+  constexpr std::int64_t pieces = 4, own_tickets = 2;
+  std::int64_t cut = std::min(shape.rows, blocks + shape.rows % blocks);
+  cut = std::min({cut, largest_nodes / tiles, largest_tickets - own_tickets});
+  LaunchPlan plan;
+  plan.variant = static_cast<std::uint8_t>(variant);
+  plan.grid = static_cast<unsigned>(blocks);
+  plan.block = static_cast<unsigned>(v.warps + 1 + v.finishing_warps) * 32;
+  plan.shared_bytes = static_cast<unsigned>(bytes(stages));
+  plan.nodes = cut * tiles;
+  plan.tickets = cut + own_tickets;
+  plan.gpu.parameters[0] = static_cast<std::int32_t>(stages);
+  plan.gpu.parameters[1] = static_cast<std::int32_t>(shape.rows - cut);
+  plan.gpu.parameters[2] = static_cast<std::int32_t>(std::min(pieces, tiles));
+  return plan;
+}
+
+std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const FewRowsVariant& v, int variant) {
+  const std::int64_t tile = 32 * v.vectors * vector_bytes / size_of(shape.logits_dtype);
+  if (ceil_div(shape.vocab_size, tile) > 1024 || shape.rows * v.cluster > 65535) return std::nullopt;
+  LaunchPlan plan;
+  plan.variant = static_cast<std::uint8_t>(variant);
+  plan.grid = static_cast<unsigned>(shape.rows * v.cluster);
+  plan.cluster = static_cast<unsigned>(v.cluster);
+  plan.block = static_cast<unsigned>(v.warps + (v.warps < 32 ? 1 : 0)) * 32;
+  return plan;
+}
+
+// The widest cluster that still leaves every block enough to read, and that fits with all rows at once.
+int few_rows_choice(const LaunchShape& shape, const DeviceLimits& limits) {
+  const std::int64_t row_bytes = shape.vocab_size * size_of(shape.logits_dtype);
+  for (std::size_t i = 0; i < few_rows.size(); ++i) {
+    const FewRowsVariant& v = few_rows[i];
+    const bool enough = row_bytes / v.cluster >= 8192 || v.cluster == 1;
+    if (enough && shape.rows * v.cluster <= limits.multiprocessors * v.blocks)
+      return first_few_rows + static_cast<int>(i);
+  }
+  return 0;
+}
+
+std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimits& limits, const FusedVariant& v,
+                                     int variant) {
+  const std::int64_t columns = tile_columns(shape.logits_dtype), tiles = ceil_div(shape.vocab_size, columns);
+  const bool ends_alike = ceil_div(shape.stored_columns, columns) == tiles &&
+                          shape.stored_columns * size_of(shape.logits_dtype) % vector_bytes == 0;
+  if (shape.has_row_temperatures || !ends_alike || tiles > most_tiles) return std::nullopt;
+  // Warps are one step ahead with their sums: a share of a row that is much longer would wait for itself.
+  if (ceil_div(tiles, v.cluster) > v.warps + 8) return std::nullopt;
+  const std::int64_t stage_bytes = fused_stage_tiles * tile_bytes;
+  const auto bytes = [&](std::int64_t stages) {
+    return ring_bytes(stages, stage_bytes, has_table(shape)) + stages * 16 +
+           fused_row_buffers * (tiles * 16 + row_info_bytes + 4 + 16);
+  };
+  // Sums of a row must not meet those of one that is eight rows back: the ring holds three rows at most.
+  std::int64_t stages = std::min<std::int64_t>(32, 3 * (tiles / v.cluster) / fused_stage_tiles);
+  while (stages > 0 && bytes(stages) > limits.shared_per_block) --stages;
+  if (stages * fused_stage_tiles < 2 * v.warps) return std::nullopt;
+  LaunchPlan plan;
+  plan.variant = static_cast<std::uint8_t>(variant);
+  // Clusters live inside groups of multiprocessors, whose sizes leave some over.
+  const std::int64_t most = limits.multiprocessors * (v.cluster > 2 ? 10 : 11) / 11 / v.cluster;
+  plan.grid = static_cast<unsigned>(std::min(most, shape.rows) * v.cluster);
+  plan.cluster = static_cast<unsigned>(v.cluster);
+  plan.block = static_cast<unsigned>(v.warps + 1 + fused_finishers) * 32;
+  plan.shared_bytes = static_cast<unsigned>(bytes(stages));
+  plan.gpu.parameters[0] = static_cast<std::int32_t>(stages);
+  return plan;
+}
+
+std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
+  if (forced == automatic_plan) {
+    forced = few_rows_choice(shape, limits);
+    if (forced == 0) forced = first_ring + (shape.has_row_temperatures ? 1 : 0);
+  }
+  if (forced >= first_ring && forced < first_few_rows)
+    return ring_plan(shape, limits, rings[static_cast<std::size_t>(forced - first_ring)], forced);
+  const auto i = static_cast<std::size_t>(forced - first_few_rows);
+  return i < few_rows.size() ? few_rows_plan(shape, few_rows[i], forced) : std::nullopt;
+}
+
+std::optional<LaunchPlan> gradient_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
+  if (forced != automatic_plan) {
+    const auto i = static_cast<std::size_t>(forced - first_fused);
+    return i < fused.size() ? fused_plan(shape, limits, fused[i], forced) : std::nullopt;
+  }
+  for (std::size_t i = 0; i < fused.size(); ++i) {
+    // Two passes with all multiprocessors are faster than one with a few of them.
+    if (2 * shape.rows * fused[i].cluster < limits.multiprocessors) continue;
+    std::optional<LaunchPlan> plan = fused_plan(shape, limits, fused[i], first_fused + static_cast<int>(i));
+    if (plan) return plan;
+  }
   return std::nullopt;
 }
 
-std::vector<std::string> hopper_definitions(const Specialization&) {
-  return {};
+} // namespace
+
+std::optional<LaunchPlan> hopper_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
+  if (!reads_vectors(shape)) return std::nullopt;
+  if (shape.op == Operator::logp_forward) return forward_plan(shape, limits, forced);
+  if (shape.op == Operator::logp_with_gradient) return gradient_plan(shape, limits, forced);
+  return std::nullopt; // the plain backward is as fast as a copy
 }
 
-std::vector<std::uint8_t> hopper_variants(Operator, DType) {
-  return {};
+std::vector<std::string> hopper_definitions(const Specialization& spec) {
+  const int variant = spec.variant;
+  if (spec.op == Operator::logp_with_gradient) {
+    const FusedVariant& v = fused.at(static_cast<std::size_t>(variant - first_fused));
+    return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster)};
+  }
+  if (variant < first_few_rows) {
+    const RingVariant& v = rings.at(static_cast<std::size_t>(variant - first_ring));
+    return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_STAGE_TILES={}", v.stage_tiles),
+            fmt::format("BILOGP_ROW_BUFFERS={}", v.row_buffers),
+            fmt::format("BILOGP_FINISHING_WARPS={}", v.finishing_warps),
+            fmt::format("BILOGP_ROW_TEMPERATURES={}", v.row_temperatures ? 1 : 0)};
+  }
+  const FewRowsVariant& v = few_rows.at(static_cast<std::size_t>(variant - first_few_rows));
+  return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster),
+          fmt::format("BILOGP_VECTORS={}", v.vectors), fmt::format("BILOGP_BLOCKS={}", v.blocks)};
+}
+
+std::vector<std::uint8_t> hopper_variants(Operator op, DType) {
+  std::size_t count = 0;
+  if (op == Operator::logp_forward) count = rings.size() + few_rows.size();
+  if (op == Operator::logp_with_gradient) count = fused.size();
+  std::vector<std::uint8_t> variants;
+  for (std::size_t i = 1; i <= count; ++i) variants.push_back(static_cast<std::uint8_t>(i));
+  return variants;
 }
 
 } // namespace bilogp::cuda

@@ -1,9 +1,9 @@
 // The plain window of a temperature, and the table of exact leaves that serves half of the bfloat16 columns.
 //
 // Plain: every |x| * c is at most 115, so that all leaves at reference 6 are ordinary binary32 numbers (the contract's
-// W0). The polynomial then costs a dozen instructions a column, more than the memory leaves time for; a table lookup costs
-// half, on other units. 8192 entries do: sign, 7 bits of mantissa, and 32 binades from the largest plain one down to one
-// whose leaves are exactly 1, to which smaller logits are raised.
+// W0). The polynomial then costs a dozen instructions a column, more than the memory leaves time for; a table lookup
+// costs half, on other units. 8192 entries do: sign, 7 bits of mantissa, and 32 binades from the largest plain one down
+// to one whose leaves are exactly 1, to which smaller logits are raised.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_LEAF_TABLE_H
 #define BILOGP_DEVICE_CUDA_HOPPER_LEAF_TABLE_H
 
@@ -24,16 +24,16 @@ template<> struct LeafTable<Bfloat16> {
   static constexpr bool exists = BILOGP_NUMERICS == 0;
 };
 
-// The table lies in two halves of 16 KB whose distance is the place of the sign bit in the address, so that one mask makes an
-// address of any word. What else needs memory lies in between.
+// The table lies in two halves of 16 KB whose distance is the place of the sign bit in the address, so that one mask
+// makes an address of any word. What else needs memory lies in between.
 constexpr u32 table_half = 0x4000, table_negative = 0x20000, table_end = table_negative + table_half;
 
 struct PlainWindow {
   float c;
   u32 limit; // largest stored magnitude
   u32 small; // magnitude to which smaller ones are raised for the table, in all columns of a word
-  // For masked tiles at the same reference: columns below `floor` are raised to it, which is exact if none lies between it
-  // and `real` and one is at least `real`. 0: not to be used.
+  // For masked tiles at the same reference: columns below `floor` are raised to it, which is exact if none lies between
+  // it and `real` and one is at least `real`. 0: not to be used.
   u32 floor, real;
 };
 

@@ -1,7 +1,7 @@
-// logp_forward on Hopper: BILOGP_PLAN chooses how.
+// logp_forward on Hopper: a ring of tiles for many rows, clusters for few.
 #include "canon/arguments.h"
 #include "device/gpu/plan.h"
-#if BILOGP_PLAN == 1
+#if defined(BILOGP_STAGE_TILES)
 #include "device/cuda/hopper/logp_forward_ring.h"
 
 BILOGP_KERNEL(canon::ring_threads, 1)

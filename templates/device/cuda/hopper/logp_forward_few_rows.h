@@ -1,14 +1,14 @@
-// logp_forward, plan 2: few rows, each by the blocks of one cluster. All loads of a block are in flight at once; the nodes of
-// the warps' tiles go to the cluster's first block, where one warp finishes the row.
+// logp_forward, plan 2: few rows, each by the blocks of one cluster. All loads of a block are in flight at once; the
+// nodes of the warps' tiles go to the cluster's first block, where one warp finishes the row.
 //
-// BILOGP_CLUSTER: blocks of a cluster. BILOGP_WARPS: warps of a block that load. BILOGP_VECTORS: vectors per lane and tile,
-// a power of two; vector j of a tile is number j * 32 + lane of its row, so that loads of a warp are neighbours.
+// BILOGP_CLUSTER: blocks of a cluster. BILOGP_WARPS: warps of a block that load. BILOGP_VECTORS: vectors per lane and
+// tile, a power of two; vector j of a tile is number j * 32 + lane of its row, so that loads of a warp are neighbours.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_LOGP_FORWARD_FEW_ROWS_H
 #define BILOGP_DEVICE_CUDA_HOPPER_LOGP_FORWARD_FEW_ROWS_H
 
 #include "device/cuda/hopper/cluster.h"
-#include "device/cuda/hopper/vector_tile.h"
 #include "device/cuda/hopper/row_answer.h"
+#include "device/cuda/hopper/vector_tile.h"
 
 namespace canon {
 
@@ -19,9 +19,13 @@ constexpr int few_rows_threads = (loading_warps + (has_finishing_warp ? 1 : 0)) 
 constexpr int finishing_warp = has_finishing_warp ? loading_warps : 0;
 constexpr i64 vector_tile_columns = 32 * tile_vectors * TileShape<Logits>::vector_columns;
 constexpr i64 few_rows_tiles = (BILOGP_VOCAB + vector_tile_columns - 1) / vector_tile_columns;
-constexpr int few_rows_nodes_per_lane =
-    BILOGP_VOCAB == 0 ? 32 : few_rows_tiles <= 32 ? 1 : few_rows_tiles <= 64 ? 2 : few_rows_tiles <= 128 ? 4
-                           : few_rows_tiles <= 256 ? 8 : few_rows_tiles <= 512 ? 16 : 32;
+constexpr int few_rows_nodes_per_lane = BILOGP_VOCAB == 0       ? 32
+                                        : few_rows_tiles <= 32  ? 1
+                                        : few_rows_tiles <= 64  ? 2
+                                        : few_rows_tiles <= 128 ? 4
+                                        : few_rows_tiles <= 256 ? 8
+                                        : few_rows_tiles <= 512 ? 16
+                                                                : 32;
 
 struct FewRowsShared {
   u64 arrived;

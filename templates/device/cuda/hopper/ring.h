@@ -1,8 +1,8 @@
 // The ring of tiles between memory and the computing warps, and where everything lies in shared memory.
 //
-// A stage is a few tiles of one unit that are copied in and freed together. A place in a stage always belongs to the same
-// warp (its warps come round after a whole number of stages, and the ring is a multiple of those): bulk copies complete out
-// of order, and a wait by parity could pass on a place whose fill before the last is still pending.
+// A stage is a few tiles of one unit that are copied in and freed together. A place in a stage always belongs to the
+// same warp (its warps come round after a whole number of stages, and the ring is a multiple of those): bulk copies
+// complete out of order, and a wait by parity could pass on a place whose fill before the last is still pending.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_RING_H
 #define BILOGP_DEVICE_CUDA_HOPPER_RING_H
 
@@ -25,8 +25,8 @@ constexpr bool row_temperatures = BILOGP_ROW_TEMPERATURES != 0;
 constexpr bool ring_uses_table = LeafTable<Logits>::exists && !row_temperatures;
 static_assert(compute_warps % stage_tiles == 0, "a warp's place in its stages is always the same");
 
-// What a tile leaves for its row: the lanes' sums and their reference, or, where there is time to add the lanes up at once,
-// one sum and its reference. 33 words apart, so that lanes that read one tile each meet no bank conflicts.
+// What a tile leaves for its row: the lanes' sums and their reference, or, where there is time to add the lanes up at
+// once, one sum and its reference. 33 words apart, so that lanes that read one tile each meet no bank conflicts.
 constexpr int tile_sums = Words<Logits>::columns == 2 ? 32 : 1;
 constexpr u32 record_bytes = (tile_sums + 1) * 4;
 
@@ -59,8 +59,8 @@ struct RingLayout {
   CANON_MEMBER u32 record(u32 buffer, u32 tile) const { return records + (buffer * tiles + tile) * record_bytes; }
 };
 
-// A stage as four words of shared memory: address of its first tile's record, the barrier that counts the unit's tiles, how
-// many tiles, how many columns from its first one to the end of the row. Its barrier being `no_more` ends the work.
+// A stage as four words of shared memory: address of its first tile's record, the barrier that counts the unit's tiles,
+// how many tiles, how many columns from its first one to the end of the row. Its barrier being `no_more` ends the work.
 // A unit as four words: row, first tile, end tile, c where rows have their own temperatures.
 constexpr u32 no_more = 0xffffffffu;
 

@@ -3,8 +3,8 @@
 #define BILOGP_DEVICE_CUDA_HOPPER_RING_FINISHER_H
 
 #include "device/cuda/hopper/ring.h"
-#include "device/cuda/hopper/row_nodes.h"
 #include "device/cuda/hopper/row_answer.h"
+#include "device/cuda/hopper/row_nodes.h"
 
 namespace canon {
 

@@ -16,7 +16,8 @@ struct RowTarget {
 
 // Asked for while the row is still on its way.
 template<class Arguments>
-CANON_FN RowTarget row_target(const Arguments& a, const TargetId* ids, const Stored* logits, i64 vocab, const Scale& scale) {
+CANON_FN RowTarget row_target(const Arguments& a, const TargetId* ids, const Stored* logits, i64 vocab,
+                              const Scale& scale) {
   RowTarget t;
   t.id = (i64)load(ids);
   t.logit = Logits::widen(load(logits + (t.id >= 0 && t.id < vocab ? t.id : 0)));
@@ -26,14 +27,13 @@ CANON_FN RowTarget row_target(const Arguments& a, const TargetId* ids, const Sto
 
 // By all lanes of a warp; `sum` is normalised.
 template<class Arguments>
-CANON_FN void answer_row(const Arguments& a, i64 row, i64 row_number, const TargetId* ids, const Stored* logits, i64 vocab,
-                         Node sum, const Scale& scale, const RowTarget& target) {
+CANON_FN void answer_row(const Arguments& a, i64 row, i64 row_number, const TargetId* ids, const Stored* logits,
+                         i64 vocab, Node sum, const Scale& scale, const RowTarget& target) {
   const bool in_vocab = target.id >= 0 && target.id < vocab;
   const bool ordinary = a.ids_per_row == 1 && in_vocab && sum.m >= 1.0f && target.logit >= -scale.bound;
   if (!ordinary) { // the same in all lanes
-    write_answers(a, row, row_number, ids, vocab, sum, scale, [&](i64 k, i64 id) {
-      return k == 0 ? target.logit : Logits::widen(load(logits + id));
-    });
+    write_answers(a, row, row_number, ids, vocab, sum, scale,
+                  [&](i64 k, i64 id) { return k == 0 ? target.logit : Logits::widen(load(logits + id)); });
     return;
   }
   const u32 lane = threadIdx.x % 32;

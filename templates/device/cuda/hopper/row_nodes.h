@@ -10,9 +10,11 @@ namespace canon {
 constexpr i64 fixed_row_tiles = (BILOGP_VOCAB + TileShape<Logits>::columns - 1) / TileShape<Logits>::columns;
 constexpr int most_nodes_per_lane = 8; // rows of at most 256 tiles
 
-constexpr int nodes_per_lane =
-    BILOGP_VOCAB == 0 ? most_nodes_per_lane
-                      : (fixed_row_tiles <= 32 ? 1 : fixed_row_tiles <= 64 ? 2 : fixed_row_tiles <= 128 ? 4 : 8);
+constexpr int nodes_per_lane = BILOGP_VOCAB == 0 ? most_nodes_per_lane
+                                                 : (fixed_row_tiles <= 32    ? 1
+                                                    : fixed_row_tiles <= 64  ? 2
+                                                    : fixed_row_tiles <= 128 ? 4
+                                                                             : 8);
 
 // s * 2^R each; at reference 6 throughout if all tiles were plain, or masked within the plain window.
 struct RowNodes {

@@ -1,7 +1,8 @@
-// A lane's span: 128 bytes of neighbouring columns, eight vectors of four words. A tile is one span for each lane of a warp.
+// A lane's span: 128 bytes of neighbouring columns, eight vectors of four words. A tile is one span for each lane of a
+// warp.
 //
-// The vectors are read from shared memory in the order j ^ (lane & 7), which has no bank conflicts and, siblings staying
-// siblings, leaves the tree as it is. All adds of a span stay in one lane.
+// The vectors are read from shared memory in the order j ^ (lane & 7), which has no bank conflicts and, siblings
+// staying siblings, leaves the tree as it is. All adds of a span stay in one lane.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_SPAN_H
 #define BILOGP_DEVICE_CUDA_HOPPER_SPAN_H
 
@@ -39,7 +40,8 @@ template<class S> CANON_FN float word_sum(u32 word, float c, float magic) {
 }
 
 // The same in the plain window; odd words come from the table where there is one.
-template<class S, bool UseTable> CANON_FN float plain_word_sum(u32 word, int place, u32 table, const PlainWindow& window) {
+template<class S, bool UseTable>
+CANON_FN float plain_word_sum(u32 word, int place, u32 table, const PlainWindow& window) {
   if constexpr (UseTable) {
     if (place & 1) {
       float low, high;
@@ -50,7 +52,8 @@ template<class S, bool UseTable> CANON_FN float plain_word_sum(u32 word, int pla
   return word_sum<S>(word, window.c, plain_magic);
 }
 
-template<class S, bool UseTable> CANON_FN float plain_vector_sum(const Vector& v, u32 table, const PlainWindow& window) {
+template<class S, bool UseTable>
+CANON_FN float plain_vector_sum(const Vector& v, u32 table, const PlainWindow& window) {
   float s[vector_words];
 #pragma unroll
   for (int i = 0; i < vector_words; ++i) s[i] = plain_word_sum<S, UseTable>(v.word[i], i, table, window);

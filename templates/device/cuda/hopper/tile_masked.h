@@ -1,15 +1,16 @@
 // Tiles that are not plain: masked columns, offsets, wide rows.
 //
 // The tile's maximum M is found first; then the first way that is exact is taken:
-//   masked    M is in the upper part of the plain window: far columns are raised to one that is absorbed, and the sum is made
+//   masked    M is in the upper part of the plain window: far columns are raised to one that is absorbed, and the sum
+//   is made
 //             as a plain one is (W1 at reference 6), table included;
 //   empty     M = -inf: exactly zero;
 //   shifted   the same around M instead of around 0 (W1 at another reference);
 //   constant  only M and -inf are there, and M is far from 0 (masks made of the lowest finite number);
 //   near      pairs in binary32;
 //   general   pairs by the definition.
-// Raising is exact only if nothing lies in the gap between what is far and what is real, which one packed add and maximum
-// per word finds out.
+// Raising is exact only if nothing lies in the gap between what is far and what is real, which one packed add and
+// maximum per word finds out.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_TILE_MASKED_H
 #define BILOGP_DEVICE_CUDA_HOPPER_TILE_MASKED_H
 
@@ -28,12 +29,13 @@ struct TileSum {
   float maximum; // where the way is shifted
 };
 
-// Exponents relative to R for sub-trees of up to 2^11 leaves (W1): what is far is at -124 or -125, what is real at -83 or
-// above, and 115 is the top. The two numbers leave room for roundings on the way to logits.
+// Exponents relative to R for sub-trees of up to 2^11 leaves (W1): what is far is at -124 or -125, what is real at -83
+// or above, and 115 is the top. The two numbers leave room for roundings on the way to logits.
 constexpr float real_exponent = -82.4f, top_exponent = 115.2f;
 constexpr float shifted_exponent_limit = 12000.0f; // of |M * c|: beyond, those roundings would matter
 
-// Makes the columns of this lane's span from `live` on -inf. The copy that will overwrite them belongs to another proxy.
+// Makes the columns of this lane's span from `live` on -inf. The copy that will overwrite them belongs to another
+// proxy.
 template<class S> CANON_FN void cut_span(u32 span, u32 lane, int live) {
 #pragma unroll 1
   for (int j = 0; j < span_vectors; ++j) {
@@ -129,14 +131,17 @@ template<class S> struct Window {
   }
 };
 
+// Vectors of a span that a look takes at a time: all of them need more registers than some plans leave.
+template<bool UseTable> constexpr int windowed_vectors = UseTable && BILOGP_WARPS <= 12 ? span_vectors : 2;
+
 // The span's sum in a window, with all checks in the same look; false in all lanes if the tile is not of this window.
 template<class S, bool UseTable>
 CANON_FN bool windowed_span(u32 span, const Window<S>& w, u32 table, const PlainWindow& plain, float& s) {
   const u32 floor = Words<S>::in_all_columns(w.floor);
   const float magic = round_magic - (float)w.R;
   u32 highest = Words<S>::in_all_columns(Words<S>::minus_infinity), in_gap = 0;
-  float sums[span_vectors];
-#pragma unroll
+  SpanLadder ladder;
+#pragma unroll windowed_vectors < UseTable>
   for (int j = 0; j < span_vectors; ++j) {
     const Vector v = load_shared_vector(span ^ (u32)(j << 4));
     float t[vector_words];
@@ -147,9 +152,9 @@ CANON_FN bool windowed_span(u32 span, const Window<S>& w, u32 table, const Plain
       const u32 word = Words<S>::larger(v.word[i], floor);
       t[i] = UseTable ? plain_word_sum<S, UseTable>(word, i, table, plain) : word_sum<S>(word, plain.c, magic);
     }
-    sums[j] = tree_of_4(t);
+    ladder.push(tree_of_4(t), j);
   }
-  s = tree_of_8(sums);
+  s = ladder.third;
   const float m = largest_value<S>(highest);
   return __all_sync(all_lanes, w.gap.is_free(in_gap) && m <= w.top) && __any_sync(all_lanes, m >= w.real);
 }
@@ -184,13 +189,12 @@ template<class S> CANON_FN TileSum wide_tile(u32 span, u32 lane, float m, float 
   const float near_limit = near_exponent / c;
   const bool near = m <= near_limit && near_limit <= scale.bound &&
                     gap_is_free<S>(span, Gap<S>(pattern_above<S>(-near_limit), Words<S>::minus_infinity));
-  const Node sum = near ? near_tile<S>(span, c)
-                        : general_tile<S>(span & ~(span_bytes - 1), scale);
+  const Node sum = near ? near_tile<S>(span, c) : general_tile<S>(span & ~(span_bytes - 1), scale);
   return TileSum{lane == 0 ? sum.m : 0.0f, sum.E, TileWay::other, m};
 }
 
-// The tile whose span of this lane is at `span`. `expected` is the way to begin with, `last` the maximum of the tile that was
-// served so.
+// The tile whose span of this lane is at `span`. `expected` is the way to begin with, `last` the maximum of the tile
+// that was served so.
 template<class S, bool UseTable>
 CANON_COLD TileSum masked_tile(u32 span, u32 lane, u32 table, const PlainWindow plain, TileWay expected, float last) {
   const float c = plain.c;

@@ -1,5 +1,5 @@
-// Tiles of any finite logits, as pairs (s, R): the contract's W2. First in binary32, for logits that are not huge; then by
-// the definition, binary64 for each column.
+// Tiles of any finite logits, as pairs (s, R): the contract's W2. First in binary32, for logits that are not huge; then
+// by the definition, binary64 for each column.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_TILE_PAIRS_H
 #define BILOGP_DEVICE_CUDA_HOPPER_TILE_PAIRS_H
 
@@ -22,7 +22,8 @@ CANON_FN Node pair_across_warp(Node a) {
   return a;
 }
 
-// A column whose |x * c| stays below 2^20.5: R is the bits of the rounded sum, an offset that cancels in every difference.
+// A column whose |x * c| stays below 2^20.5: R is the bits of the rounded sum, an offset that cancels in every
+// difference.
 constexpr float near_exponent = 0x1p19f;
 constexpr float near_zero_exponent = -0x1.4p20f; // stands for -inf: absorbed by every other leaf
 

@@ -8,8 +8,8 @@
 
 namespace canon {
 
-// Tree over one float per (vector, lane), lanes first: after each of the first steps a lane keeps half of the vectors, so
-// that no step works on all of them twice. The sum ends up in every lane.
+// Tree over one float per (vector, lane), lanes first: after each of the first steps a lane keeps half of the vectors,
+// so that no step works on all of them twice. The sum ends up in every lane.
 template<int Vectors> CANON_FN float tree_of_vectors(float* s, int lane) {
   constexpr int halvings = Vectors == 8 ? 3 : Vectors == 4 ? 2 : Vectors == 2 ? 1 : 0;
 #pragma unroll
@@ -57,7 +57,8 @@ template<int Vectors> struct VectorTile {
   Vector v[Vectors];
 
   CANON_MEMBER static i64 first_column(int tile, int j, int lane) {
-    return ((i64)tile * Vectors + j) * 32 * TileShape<Logits>::vector_columns + lane * TileShape<Logits>::vector_columns;
+    return ((i64)tile * Vectors + j) * 32 * TileShape<Logits>::vector_columns +
+           lane * TileShape<Logits>::vector_columns;
   }
 
   CANON_MEMBER void load_from(const Stored* row, int tile, i64 vocab, int lane) {

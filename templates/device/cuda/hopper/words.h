@@ -33,7 +33,9 @@ template<class S> struct Words;
     const u32 m = magnitudes & 0x7fff7fffu;                                                                            \
     return m >> 16 > (m & 0xffffu) ? m >> 16 : m & 0xffffu;                                                            \
   }                                                                                                                    \
-  CANON_FN u32 in_all_columns(u32 pattern) { return pattern * 0x10001u; }                                              \
+  CANON_FN u32 in_all_columns(u32 pattern) {                                                                           \
+    return pattern * 0x10001u;                                                                                         \
+  }                                                                                                                    \
   CANON_FN u32 add_then_max(u32 word, u32 addend, u32 running) {                                                       \
     u32 r;                                                                                                             \
     asm("{\n\t.reg .b32 sum;\n\tadd.u16x2 sum, %1, %2;\n\tmax.u16x2 %0, sum, %3;\n\t}"                                 \
@@ -41,7 +43,9 @@ template<class S> struct Words;
         : "r"(word), "r"(addend), "r"(running));                                                                       \
     return r;                                                                                                          \
   }                                                                                                                    \
-  CANON_FN u32 largest_column(u32 word) { return word >> 16 > (word & 0xffffu) ? word >> 16 : word & 0xffffu; }        \
+  CANON_FN u32 largest_column(u32 word) {                                                                              \
+    return word >> 16 > (word & 0xffffu) ? word >> 16 : word & 0xffffu;                                                \
+  }                                                                                                                    \
   static constexpr u32 pattern_count = 0x10000u, sign = 0x8000u, minus_infinity = in_place_minus_infinity;             \
   /* Columns from `live` on become -inf; the word's first column is `column`. */                                       \
   CANON_FN u32 cut(u32 word, int column, int live) {                                                                   \
@@ -69,9 +73,7 @@ template<> struct Words<Bfloat16> {
 template<> struct Words<Float16> {
   static constexpr u32 in_place_minus_infinity = 0xfc00u;
   BILOGP_PACKED_WORDS("f16x2")
-  CANON_FN float column(u32 word, int k) {
-    return k == 0 ? value(word & 0xffffu) : value(word >> 16);
-  }
+  CANON_FN float column(u32 word, int k) { return k == 0 ? value(word & 0xffffu) : value(word >> 16); }
   CANON_FN float value(u32 pattern) {
     float f;
     asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"((u16)pattern));
@@ -96,6 +98,7 @@ template<> struct Words<Float32> {
   CANON_FN float column(u32 word, int) { return float_from_bits(word); }
   CANON_FN float value(u32 pattern) { return float_from_bits(pattern); }
   CANON_FN u32 truncated(float f) { return bits_from_float(f); }
+  CANON_FN u32 packed(float first, float) { return bits_from_float(first); }
   CANON_FN u32 larger(u32 a, u32 b) {
     float r;
     asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(float_from_bits(a)), "f"(float_from_bits(b)));
@@ -129,8 +132,9 @@ template<class S> CANON_FN u32 pattern_above(float f) {
   return pattern;
 }
 
-// Whether no column lies strictly between the patterns `near` and `far` of two negative numbers, near > far. As unsigned
-// numbers those patterns are an interval; adding what moves its end to the top of the range makes one maximum tell.
+// Whether no column lies strictly between the patterns `near` and `far` of two negative numbers, near > far. As
+// unsigned numbers those patterns are an interval; adding what moves its end to the top of the range makes one maximum
+// tell.
 template<class S> struct Gap {
   u32 addend, limit;
   CANON_MEMBER Gap(u32 near, u32 far) {

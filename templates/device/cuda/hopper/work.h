@@ -1,7 +1,8 @@
 // How the rows of a launch are dealt out to persistent blocks.
 //
-// Units of work are taken from a counter in scratch memory: first whole rows, then, so that all blocks end together, pieces
-// of the remaining rows, whose tile nodes meet in scratch memory. Ignored rows cost a look at their ids and nothing more.
+// Units of work are taken from a counter in scratch memory: first whole rows, then, so that all blocks end together,
+// pieces of the remaining rows, whose tile nodes meet in scratch memory. Ignored rows cost a look at their ids and
+// nothing more.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_WORK_H
 #define BILOGP_DEVICE_CUDA_HOPPER_WORK_H
 
@@ -31,8 +32,7 @@ struct Work {
   int pieces, tiles; // of a row
 
   CANON_MEMBER Work(const GpuPlan& plan, int tiles_of_row)
-      : whole_rows(plan.parameters[RingParameters::whole_rows]),
-        pieces(plan.parameters[RingParameters::pieces]),
+      : whole_rows(plan.parameters[RingParameters::whole_rows]), pieces(plan.parameters[RingParameters::pieces]),
         tiles(tiles_of_row) {
     units = whole_rows + (plan.rows - whole_rows) * pieces;
   }

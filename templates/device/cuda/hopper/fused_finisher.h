@@ -1,0 +1,109 @@
+// logp_with_gradient by clusters: the finishing warps. In each block they join the sums of all tiles of a row and tell
+// the block's warps what the gradient is made of; the block that holds the row's target also writes its results.
+#ifndef BILOGP_DEVICE_CUDA_HOPPER_FUSED_FINISHER_H
+#define BILOGP_DEVICE_CUDA_HOPPER_FUSED_FINISHER_H
+
+#include "canon/gradient.h"
+#include "device/cuda/hopper/fused_ring.h"
+#include "device/cuda/hopper/row_answer.h"
+#include "device/cuda/hopper/row_nodes.h"
+
+namespace canon {
+
+constexpr u32 not_plain = 0xffffffffu; // as a tile's largest magnitude
+
+// Whether leaf * scaled is the gradient of every column of a plain row whose largest magnitude is `largest`: the
+// scaling must be exact, and no leaf so far below the sum that its gradient is +0.0 by definition.
+CANON_FN bool gradient_is_plain(Node sum, float largest, float factor, const Scale& scale, float& scaled) {
+  if (sum.E > 100 || sum.E < -100) return false;
+  scaled = factor * power_of_two(plain_reference - sum.E);
+  const float size = scaled < 0.0f ? -scaled : scaled;
+  const bool exact = factor == 0.0f || (size >= 0x1p-126f && size < 0x1p127f);
+  return exact && (float)sum.E + largest * scale.c + 1.5f < -(float)gradient_floor;
+}
+
+struct FusedFinisher {
+  const LogpGradientArguments& a;
+  const GpuPlan& plan;
+  const FusedLayout& ring;
+  const FusedShare& share;
+  const i64 vocab;
+  const u32 lane, rank;
+
+  CANON_MEMBER void publish(u32 buffer, const RowInfo& info) const {
+    if (lane == 0) {
+      const u32 at = ring.infos + buffer * row_info_bytes;
+      store_shared_vector(at, bits_from_float(info.scaled), bits_from_float(info.factor), bits_from_float(info.low),
+                          bits_from_float(info.g));
+      store_shared_vector(at + 16, bits_from_float(info.m), (u32)info.E, (u32)info.way, (u32)info.target);
+      barrier_arrive(ring.info_here + buffer * 8);
+    }
+  }
+
+  CANON_MEMBER RowNodes read_sums(u32 buffer, u32& largest) const {
+    RowNodes nodes;
+    largest = 0;
+#pragma unroll
+    for (int i = 0; i < nodes_per_lane; ++i) {
+      const u32 tile = (u32)i * 32 + lane;
+      nodes.s[i] = 0.0f;
+      nodes.R[i] = plain_reference;
+      if (tile < ring.tiles) {
+        const Vector v = load_shared_vector(ring.sum_of(buffer, tile));
+        nodes.s[i] = float_from_bits(v.word[0]);
+        nodes.R[i] = (i32)v.word[1];
+        largest = v.word[2] > largest ? v.word[2] : largest;
+      }
+    }
+    largest = __reduce_max_sync(all_lanes, largest);
+    return nodes;
+  }
+
+  CANON_MEMBER RowInfo info_of(Node sum, u32 largest, i64 id, float g, const Scale& scale) const {
+    RowInfo info = {};
+    info.g = g;
+    info.m = sum.m;
+    info.E = sum.E;
+    info.target = -1;
+    info.way = (i32)GradientWay::zeros;
+    if (id < 0 || id >= vocab) return info;
+    info.way = (i32)GradientWay::nans;
+    if (!scale.valid || is_poison(sum) || is_zero(sum)) return info;
+    info.target = (i32)id;
+    info.factor = gradient_factor(g, sum, scale);
+    info.way = (i32)(is_near(sum, scale, info.low) ? GradientWay::near : GradientWay::far);
+    if (largest != not_plain && gradient_is_plain(sum, Words<Logits>::value(largest), info.factor, scale, info.scaled))
+      info.way = (i32)GradientWay::plain;
+    return info;
+  }
+
+  CANON_MEMBER void run(u32 first) const {
+    const Scale scale = scale_of(a.options.temperature);
+#pragma unroll 1
+    for (i64 k = first; k < share.rows; k += fused_finishers) {
+      const i64 row = share.row(k);
+      const u32 buffer = (u32)k % fused_row_buffers, parity = (u32)(k / fused_row_buffers) & 1;
+      const TargetId* ids = row_ids(a, row);
+      const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
+      const RowTarget target = row_target(a, ids, logits, vocab, scale);
+      const float g = load(a.grad_logp + row_offset(row, a.options, a.grad_logp_strides));
+      if (fused_blocks > 1 && lane == 0) barrier_expect(ring.sums_here + buffer * 8, ring.tiles * 16);
+      barrier_wait(ring.sums_here + buffer * 8, parity);
+      u32 largest;
+      RowNodes nodes = read_sums(buffer, largest);
+      const Node sum = nodes.root();
+      publish(buffer, info_of(sum, largest, target.id, g, scale));
+      // Only this block may overwrite the target's logit, and it was asked for above.
+      const int tile = target.id >= 0 && target.id < vocab ? (int)(target.id / TileShape<Logits>::columns) : 0;
+      if (tile < share.tile_begin || tile >= share.tile_end) continue;
+      if (target.id == a.options.ignore_index)
+        write_ignored_row(a, row);
+      else
+        answer_row(a, row, plan.first_row + row, ids, logits, vocab, sum, scale, target);
+    }
+  }
+};
+
+} // namespace canon
+
+#endif
