@@ -23,6 +23,7 @@ struct CompileRequest {
 
 struct CompiledImage {
   std::string image;  // a cubin, or PTX text where NVRTC is older than the target
+  std::string ptx;    // what it was made of, for those who check it
   double seconds = 0; // of NVRTC alone
 };
 

@@ -18,21 +18,21 @@ constexpr std::size_t row_state_bytes = largest_tickets * 2 * sizeof(std::int32_
 
 struct ScratchPool::GraphEntry {
   ScratchPool* pool;
-  std::pair<std::uint64_t, std::uint64_t> key;
+  GraphKey key;
   Scratch scratch;
 };
 
 Scratch ScratchPool::take(Stream stream) {
   CaptureStatus status = CaptureStatus::none;
   std::uint64_t capture_id = 0;
-  std::uint64_t stream_id = 0;
   Graph graph = nullptr;
   check(driver_, driver_.stream_get_capture(stream, &status, &capture_id, &graph, nullptr, nullptr),
         "asking a stream whether it is captured");
-  check(driver_, driver_.stream_get_id(stream, &stream_id), "asking a stream for its number");
   const std::scoped_lock lock(mutex_);
   take_back_from_graphs();
-  if (status == CaptureStatus::active) return of_graph(stream_id, capture_id, graph);
+  if (status == CaptureStatus::active) return of_graph({capture_id, stream}, graph);
+  std::uint64_t stream_id = 0;
+  check(driver_, driver_.stream_get_id(stream, &stream_id), "asking a stream for its number");
   if (const auto found = streams_.find(stream_id); found != streams_.end()) return found->second.scratch;
   Scratch scratch = streams_.size() >= many_streams ? of_stream_at_rest() : Scratch{};
   if (!scratch.present()) scratch = fresh();
@@ -67,8 +67,7 @@ Scratch ScratchPool::of_stream_at_rest() {
   return {};
 }
 
-Scratch ScratchPool::of_graph(std::uint64_t stream_id, std::uint64_t capture_id, Graph graph) {
-  const std::pair key(capture_id, stream_id);
+Scratch ScratchPool::of_graph(const GraphKey& key, Graph graph) {
   if (const auto found = graphs_.find(key); found != graphs_.end()) return found->second->scratch;
   auto* const entry = new GraphEntry{this, key, fresh()};
   UserObject object = nullptr;

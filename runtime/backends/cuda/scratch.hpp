@@ -40,8 +40,9 @@ private:
     bool is_recorded = false;
   };
   struct GraphEntry;
+  using GraphKey = std::pair<std::uint64_t, Stream>; // the capture's number, and the stream within it
 
-  Scratch of_graph(std::uint64_t stream_id, std::uint64_t capture_id, Graph graph);
+  Scratch of_graph(const GraphKey& key, Graph graph);
   Scratch fresh();             // from the free ones, or allocated
   Scratch of_stream_at_rest(); // of a stream whose last launch is over, or none
   void take_back_from_graphs();
@@ -50,7 +51,7 @@ private:
   const Driver& driver_;
   std::mutex mutex_;
   std::unordered_map<std::uint64_t, StreamEntry> streams_; // by the driver's number of the stream, never used again
-  std::map<std::pair<std::uint64_t, std::uint64_t>, GraphEntry*> graphs_; // by capture and stream
+  std::map<GraphKey, GraphEntry*> graphs_;
   std::vector<Scratch> free_;
   std::mutex gone_mutex_; // never held while the driver is called, since the driver calls what takes it
   std::vector<GraphEntry*> gone_;
