@@ -2,19 +2,6 @@
 
 #include <cstdint>
 
-// swapcontext asks the kernel for the signal mask each time; a jump does not, and is twenty times as fast. Sanitizers
-// know the former only.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define BILOGP_FIBERS_JUMP 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define BILOGP_FIBERS_JUMP 0
-#endif
-#endif
-#ifndef BILOGP_FIBERS_JUMP
-#define BILOGP_FIBERS_JUMP 1
-#endif
-
 namespace gpu_model {
 
 void Fiber::enter(unsigned high, unsigned low) {
@@ -27,7 +14,10 @@ void Fiber::enter(unsigned high, unsigned low) {
 void Fiber::start(void (*function)()) {
   if (stack_ == nullptr) stack_ = std::make_unique_for_overwrite<char[]>(stack_bytes);
   function_ = function;
-  has_begun_ = is_done_ = false;
+  is_done_ = false;
+#if BILOGP_FIBERS_JUMP
+  has_begun_ = false;
+#endif
   getcontext(&inside_);
   inside_.uc_stack.ss_sp = stack_.get();
   inside_.uc_stack.ss_size = stack_bytes;
