@@ -37,6 +37,9 @@ constexpr std::array<FusedVariant, 4> fused = {{{1, 16}, {2, 16}, {4, 18}, {8, 1
 constexpr int fused_finishers = 2, fused_stage_tiles = 2, fused_row_buffers = 8;
 constexpr std::int64_t row_info_bytes = 48;
 
+// A vector or more per thread, straight through.
+constexpr int stream_threads = 256, stream_vectors = 4, stream_turns = 4, stream_variant = 1;
+
 constexpr int first_ring = 1, first_few_rows = first_ring + static_cast<int>(rings.size());
 constexpr int first_fused = 1;
 
@@ -151,6 +154,20 @@ std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimit
   return plan;
 }
 
+std::optional<LaunchPlan> backward_plan(const LaunchShape& shape, int forced) {
+  if (forced != automatic_plan && forced != stream_variant) return std::nullopt;
+  const std::int64_t columns = stream_turns * stream_threads * stream_vectors * vector_bytes / size_of(shape.logits_dtype);
+  const std::int64_t parts = ceil_div(shape.columns, columns);
+  if (shape.alignment < vector_bytes || shape.rows > 0x7fffffff / parts) return std::nullopt;
+  LaunchPlan plan;
+  plan.variant = stream_variant;
+  plan.grid = static_cast<unsigned>(shape.rows * parts);
+  plan.block = stream_threads;
+  plan.gpu.blocks_per_row = static_cast<std::int32_t>(parts);
+  plan.gpu.columns_per_block = static_cast<std::int32_t>(columns);
+  return plan;
+}
+
 std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
   if (forced == automatic_plan) {
     forced = few_rows_choice(shape, limits);
@@ -179,10 +196,11 @@ std::optional<LaunchPlan> gradient_plan(const LaunchShape& shape, const DeviceLi
 } // namespace
 
 std::optional<LaunchPlan> hopper_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
+  if (shape.op == Operator::logp_backward) return backward_plan(shape, forced);
   if (!reads_vectors(shape)) return std::nullopt;
   if (shape.op == Operator::logp_forward) return forward_plan(shape, limits, forced);
   if (shape.op == Operator::logp_with_gradient) return gradient_plan(shape, limits, forced);
-  return std::nullopt; // the plain backward is as fast as a copy
+  return std::nullopt;
 }
 
 std::vector<std::string> hopper_definitions(const Specialization& spec) {
@@ -191,6 +209,8 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
     const FusedVariant& v = fused.at(static_cast<std::size_t>(variant - first_fused));
     return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster)};
   }
+  if (spec.op == Operator::logp_backward)
+    return {fmt::format("BILOGP_WARPS={}", stream_threads / 32), fmt::format("BILOGP_VECTORS={}", stream_vectors)};
   if (variant < first_few_rows) {
     const RingVariant& v = rings.at(static_cast<std::size_t>(variant - first_ring));
     return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_STAGE_TILES={}", v.stage_tiles),
@@ -207,6 +227,7 @@ std::vector<std::uint8_t> hopper_variants(Operator op, DType) {
   std::size_t count = 0;
   if (op == Operator::logp_forward) count = rings.size() + few_rows.size();
   if (op == Operator::logp_with_gradient) count = fused.size();
+  if (op == Operator::logp_backward) count = 1;
   std::vector<std::uint8_t> variants;
   for (std::size_t i = 1; i <= count; ++i) variants.push_back(static_cast<std::uint8_t>(i));
   return variants;

@@ -17,7 +17,7 @@ constexpr int cluster_blocks = BILOGP_CLUSTER, loading_warps = BILOGP_WARPS, til
 constexpr bool has_finishing_warp = loading_warps < 32;
 constexpr int few_rows_threads = (loading_warps + (has_finishing_warp ? 1 : 0)) * 32;
 constexpr int finishing_warp = has_finishing_warp ? loading_warps : 0;
-constexpr i64 vector_tile_columns = 32 * tile_vectors * TileShape<Logits>::vector_columns;
+constexpr int vector_tile_columns = VectorTile<tile_vectors>::columns;
 constexpr i64 few_rows_tiles = (BILOGP_VOCAB + vector_tile_columns - 1) / vector_tile_columns;
 constexpr int few_rows_nodes_per_lane = BILOGP_VOCAB == 0       ? 32
                                         : few_rows_tiles <= 32  ? 1
@@ -63,9 +63,9 @@ CANON_FN void forward_few_rows(const LogpForwardArguments& a, const GpuPlan& pla
   const int warp = warp_of_block(), lane = lane_of_warp();
   const u32 rank = cluster_blocks > 1 ? cluster_rank() : 0;
   const i64 row = blockIdx.x / cluster_blocks;
-  const i64 vocab = vocab_size_of(a.options);
+  const int vocab = (int)vocab_size_of(a.options);
   const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
-  const int tiles = (int)((vocab + vector_tile_columns - 1) / vector_tile_columns);
+  const int tiles = (vocab + vector_tile_columns - 1) / vector_tile_columns;
   const int begin = (int)rank * tiles / cluster_blocks, end = (int)(rank + 1) * tiles / cluster_blocks;
   int tile = warp < loading_warps ? begin + warp : end;
   VectorTile<tile_vectors> next;

@@ -54,44 +54,53 @@ CANON_COLD Node general_vector(const Vector v, int live, float c) {
 }
 
 template<int Vectors> struct VectorTile {
+  static constexpr int vector_columns = TileShape<Logits>::vector_columns, columns = Vectors * 32 * vector_columns;
   Vector v[Vectors];
 
-  CANON_MEMBER static i64 first_column(int tile, int j, int lane) {
-    return ((i64)tile * Vectors + j) * 32 * TileShape<Logits>::vector_columns +
-           lane * TileShape<Logits>::vector_columns;
+  // Column of the row that vector j begins at.
+  CANON_MEMBER static int column(int tile, int j, int lane) {
+    return tile * columns + (j * 32 + lane) * vector_columns;
+  }
+  CANON_MEMBER static int live_columns(int tile, int j, int lane, int vocab) {
+    const int rest = vocab - column(tile, j, lane);
+    return rest <= 0 ? 0 : rest < vector_columns ? rest : vector_columns;
   }
 
-  CANON_MEMBER void load_from(const Stored* row, int tile, i64 vocab, int lane) {
+  CANON_MEMBER void load_from(const Stored* row, int tile, int vocab, int lane) {
+    const Stored* from = row + column(tile, 0, lane);
+    const bool whole = (tile + 1) * columns <= vocab;
 #pragma unroll
     for (int j = 0; j < Vectors; ++j) {
-      const i64 column = first_column(tile, j, lane);
-      v[j] = column < vocab ? load_streamed_vector(row + column) : Vector{};
+      if (whole || column(tile, j, lane) < vocab)
+        v[j] = load_streamed_vector(from + j * 32 * vector_columns);
+      else
+        v[j] = Vector{};
     }
-  }
-
-  CANON_MEMBER static int live_columns(int tile, int j, int lane, i64 vocab) {
-    const i64 rest = vocab - first_column(tile, j, lane);
-    return rest <= 0 ? 0 : rest < TileShape<Logits>::vector_columns ? (int)rest : TileShape<Logits>::vector_columns;
   }
 
   // In every lane; at reference 6 where all of the tile is in the plain window.
-  CANON_MEMBER Node sum(int tile, i64 vocab, int lane, const PlainWindow& window) const {
+  CANON_MEMBER Node sum(int tile, int vocab, int lane, const PlainWindow& window) const {
     float s[Vectors];
     u32 magnitude = 0;
-    bool whole = true;
 #pragma unroll
     for (int j = 0; j < Vectors; ++j) {
-      const int live = live_columns(tile, j, lane, vocab);
-      whole = whole && (live == 0 || live == TileShape<Logits>::vector_columns);
-      magnitude = vector_magnitude<Logits>(v[j], magnitude); // vectors behind the row are zeros
-      s[j] = live == 0 ? 0.0f : plain_vector_sum<Logits, false>(v[j], 0, window);
+      magnitude = vector_magnitude<Logits>(v[j], magnitude);
+      s[j] = plain_vector_sum<Logits, false>(v[j], 0, window);
     }
-    const bool plain = whole && Words<Logits>::largest_pattern(magnitude) <= window.limit;
+    bool plain = Words<Logits>::largest_pattern(magnitude) <= window.limit;
+    if ((tile + 1) * columns > vocab) { // vectors behind the row are zeros in memory, but not in the sum
+#pragma unroll
+      for (int j = 0; j < Vectors; ++j) {
+        const int live = live_columns(tile, j, lane, vocab);
+        plain = plain && (live == 0 || live == vector_columns);
+        s[j] = live == 0 ? 0.0f : s[j];
+      }
+    }
     if (__all_sync(all_lanes, plain)) return Node{tree_of_vectors<Vectors>(s, lane), plain_reference};
     return general_sum(tile, vocab, lane, window.c);
   }
 
-  CANON_MEMBER Node general_sum(int tile, i64 vocab, int lane, float c) const {
+  CANON_MEMBER Node general_sum(int tile, int vocab, int lane, float c) const {
     Node sums[Vectors];
 #pragma unroll
     for (int j = 0; j < Vectors; ++j)
