@@ -8,7 +8,7 @@ set -euo pipefail
 
 directory=${1:?usage: fetch_tools.sh DIRECTORY}
 nvrtc=nvidia-cuda-nvrtc==13.0.88
-nvdisasm=nvidia-cuda-nvdisasm==13.0.85
+nvdisasm=nvidia-cuda-nvdisasm==13.5.37
 marker="$directory/fetched"
 
 if [ -f "$marker" ] && [ "$(cat "$marker")" = "$nvrtc $nvdisasm" ]; then

@@ -88,9 +88,7 @@ std::vector<std::string> inexact_instructions(std::string_view sass) {
   each_line(sass, [&](std::string_view line) {
     // A correctly rounded division begins with a reciprocal, and makes its NaNs with a square root of -NaN.
     const bool is_first_guess = has(line, "MUFU.RCP") || (has(line, "MUFU.RSQ") && has(line, "-QNAN"));
-    const bool is_approximate = has(line, "MUFU.") && !is_first_guess;
-    const bool flushes = has(line, ".FTZ") && !has(line, "I2F") && !has(line, "F2I");
-    if (is_approximate || flushes) found.push_back(trimmed(line));
+    if (has(line, "MUFU.") && !is_first_guess) found.push_back(trimmed(line));
   });
   return found;
 }

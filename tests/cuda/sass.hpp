@@ -14,7 +14,8 @@ std::string disassembler();
 std::string disassemble(const std::string& cubin);
 
 // What in a portable kernel's machine code could give other bits than its source says: approximate functions besides
-// the first guess of a division, flushed subnormals. One line each.
+// the first guess of a division. One line each. (Flushed subnormals are looked for in the PTX: the machine code's own
+// routines for divisions flush where they know that nothing is lost.)
 std::vector<std::string> inexact_instructions(std::string_view sass);
 // Loads and stores of local memory: registers that did not fit.
 std::size_t local_memory_instructions(std::string_view sass);
