@@ -92,6 +92,13 @@ std::string Problem::check_scores() {
   return {};
 }
 
+std::vector<std::uint32_t> Problem::scores() const {
+  std::vector<std::uint32_t> bits = logp_;
+  bits.insert(bits.end(), lse_.begin(), lse_.end());
+  for (const std::int32_t word : state_) bits.push_back(static_cast<std::uint32_t>(word));
+  return bits;
+}
+
 std::string Problem::check_gradient() {
   if (std::string said = grad_->bring_back(); !said.empty()) return said;
   const std::int64_t size = bilogp::test::bytes_of(storage_);

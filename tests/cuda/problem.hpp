@@ -21,6 +21,9 @@ public:
   // Brings back what `forward` or `with_gradient` wrote; the stream must have been waited for. "" or what differs.
   std::string check_scores();
   std::string check_gradient();
+  // The bits of logp, lse and the row states, and of the gradient, as they were last brought back.
+  [[nodiscard]] std::vector<std::uint32_t> scores() const;
+  [[nodiscard]] const std::vector<char>& gradient() const { return grad_bytes_; }
 
   [[nodiscard]] Runtime& runtime() const { return Runtime::get("cuda"); }
   [[nodiscard]] std::int64_t rows() const { return batch_.rows(); }

@@ -1,0 +1,121 @@
+// Launch plans: each is forced where it serves, and gives the one answer; native numerics give one answer of their own.
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "tests/cuda/problem.hpp"
+
+namespace {
+
+namespace cuda = bilogp::cuda;
+using bilogp::Operator;
+using bilogp::test::Temperatures;
+using cuda_test::first_device;
+using cuda_test::Mix;
+using cuda_test::Numerics;
+using cuda_test::Problem;
+using cuda_test::Storage;
+
+constexpr std::int64_t row_counts[] = {2, 7, 33, 66, 140, 300};
+constexpr std::int64_t widths[] = {32768, 8192, 65536, 128256, 151936};
+
+cuda::LaunchShape shape_of(Operator op, const Mix& mix) {
+  cuda::LaunchShape shape;
+  shape.op = op;
+  shape.logits_dtype = bilogp::test::dtype_of(mix.storage);
+  shape.rows = mix.rows;
+  shape.columns = shape.vocab_size = shape.stored_columns = mix.columns;
+  shape.alignment = 256;
+  shape.has_row_temperatures = mix.temperatures != Temperatures::scalar;
+  return shape;
+}
+
+// A batch that this plan serves as itself; without rows where there is none.
+Mix served_by(int plan, Operator op, Storage storage) {
+  const cuda::DeviceLimits& limits = cuda::Device::get(first_device().index).limits();
+  for (const Temperatures temperatures : {Temperatures::scalar, Temperatures::per_row_with_bad})
+    for (const std::int64_t columns : widths)
+      for (const std::int64_t rows : row_counts) {
+        const Mix mix{.storage = storage, .columns = columns, .rows = rows, .seed = 31, .temperatures = temperatures};
+        if (cuda::plan_serves(shape_of(op, mix), limits, plan)) return mix;
+      }
+  return {};
+}
+
+bool is_loaded(Operator op, Storage storage, int variant) {
+  for (const bilogp::KernelInfo& kernel : bilogp::Runtime::loaded_kernels())
+    if (kernel.specialization.op == op && kernel.specialization.variant == variant &&
+        kernel.specialization.logits_dtype == bilogp::test::dtype_of(storage))
+      return true;
+  return false;
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("plans");
+
+TEST_CASE("every plan is forced where it serves") {
+  for (const Operator op : {Operator::logp_forward, Operator::logp_backward, Operator::logp_with_gradient})
+    for (const Storage storage : bilogp::test::all_storages)
+      for (const int plan : cuda_test::plans_of(op, bilogp::test::dtype_of(storage))) {
+        if (plan < cuda::first_hopper_plan) continue;
+        const Mix mix = served_by(plan, op, storage);
+        CAPTURE(plan);
+        CAPTURE(to_string(op));
+        if (mix.rows == 0) {
+          FAIL_CHECK("no shape is served by this plan");
+          continue;
+        }
+        cuda_test::check_mix_on_device(mix, 0, {plan});
+        CHECK(is_loaded(op, storage, plan - cuda::first_hopper_plan));
+      }
+}
+
+TEST_CASE("native numerics: one answer whatever the plan, close to the portable one") {
+  for (const Storage storage : bilogp::test::all_storages)
+    for (const std::int64_t rows : {3, 150}) {
+      Problem problem(first_device(), {.storage = storage, .columns = 32768, .rows = rows, .seed = 13});
+      const auto run = [&](int plan, Numerics numerics) {
+        problem.clear();
+        bilogp::LogpGradientArgs both = problem.with_gradient(nullptr, plan);
+        both.options.numerics = numerics;
+        problem.runtime().logp_with_gradient(both);
+        cuda_test::wait_for(first_device(), nullptr);
+        static_cast<void>(problem.check_gradient());
+        const std::vector<char> gradient = problem.gradient();
+        bilogp::LogpArgs forward = problem.forward(nullptr, plan);
+        forward.options.numerics = numerics;
+        problem.runtime().logp(forward);
+        cuda_test::wait_for(first_device(), nullptr);
+        static_cast<void>(problem.check_scores());
+        return std::pair(problem.scores(), gradient);
+      };
+      const auto portable = run(cuda::plain_rows, Numerics::portable);
+      const auto native = run(cuda::plain_rows, Numerics::native);
+      for (std::size_t row = 0; row < static_cast<std::size_t>(rows); ++row)
+        CHECK(std::abs(std::bit_cast<float>(native.first[row]) - std::bit_cast<float>(portable.first[row])) < 1e-4F);
+      for (const int plan : cuda_test::all_plans()) {
+        CAPTURE(plan);
+        const auto other = run(plan, Numerics::native);
+        CHECK(other.first == native.first);
+        CHECK(other.second == native.second);
+      }
+    }
+}
+
+TEST_SUITE_END();
+
+// Little of everything, for compute-sanitizer.
+TEST_SUITE_BEGIN("short");
+
+TEST_CASE("every operator under every plan, once") {
+  for (const Storage storage : bilogp::test::all_storages) {
+    cuda_test::check_mix_on_device({.storage = storage, .columns = 8200, .rows = 9, .seed = 41}, 2);
+    cuda_test::check_mix_on_device(
+        {.storage = storage, .columns = 4101, .rows = 5, .seed = 42, .layout = {.row_padding = 1, .misalignment = 4}},
+        1);
+  }
+}
+
+TEST_SUITE_END();
