@@ -14,12 +14,13 @@ SAMPLE := tests/data/smollm2_rollouts_bf16.safetensors
 ASAN_TESTS ?= .
 TSAN_TESTS ?= .
 
-.PHONY: help deps build demo test bench lint lint-format format test-asan test-tsan fuzz clean
+.PHONY: help deps build demo cuda-tools test bench lint lint-format format test-asan test-tsan fuzz clean
 
 help:
 	@echo 'make demo       install what is missing, build, score the sample of real logits'
 	@echo 'make test       install what is missing, build, run all tests'
 	@echo 'make build      build everything in release mode into $(BUILD)'
+	@echo 'make cuda-tools  fetch NVRTC and nvdisasm with pip, so that make test also compiles all CUDA kernels'
 	@echo 'make bench      build and run the benchmarks'
 	@echo 'make lint       check formatting and run clang-tidy'
 	@echo 'make format     format the sources'
@@ -47,6 +48,11 @@ demo:
 	BILOGP_CACHE_DIR=build/demo-store $(BUILD)/bilogp-score $(SAMPLE) --invariance
 	@echo; echo '== Second run: the kernels come from the store =='; echo
 	BILOGP_CACHE_DIR=build/demo-store $(BUILD)/bilogp-score $(SAMPLE)
+
+# For a machine without CUDA; says so where there is no network, and the tests that need them are skipped.
+cuda-tools:
+	@runtime/dependencies.sh test
+	@tests/cuda/fetch_tools.sh build/cuda-tools
 
 test: build
 	ctest --preset release -j $(JOBS)
