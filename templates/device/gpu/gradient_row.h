@@ -81,8 +81,7 @@ template<class S> struct NearGradient {
 };
 
 template<class S> CANON_FN Vector constant_vector(GradientKind kind) {
-  const float y[2] = {kind == GradientKind::nans ? quiet_nan() : 0.0f, kind == GradientKind::nans ? quiet_nan() : 0.0f};
-  u32 word = S::stored_bits(S::narrow(y[0]));
+  u32 word = S::stored_bits(S::narrow(kind == GradientKind::nans ? quiet_nan() : 0.0f));
   if (S::word_columns == 2) word |= word << 16;
   return Vector{{word, word, word, word}};
 }
@@ -94,8 +93,8 @@ template<class S> struct GradientVectors {
   u32 lead; // columns of vector 0 that are before the row: column = vector * width - lead
   RowReader<S> reader;
   u32 count; // vectors
-  u32 plain_begin, plain_end,
-      with_target; // each vector of these comes from one vector of logits, but the one named last
+  // The gradients of vectors [plain_begin, plain_end) each come from one vector of logits, except for with_target.
+  u32 plain_begin, plain_end, with_target;
 
   CANON_MEMBER explicit GradientVectors(const GradientRow<S>& r)
       : row(r), lead((u32)((u64)r.out & 15) / sizeof(typename S::Stored)),

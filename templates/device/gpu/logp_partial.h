@@ -20,7 +20,7 @@ CANON_FN void write_node(const LogpPartialArguments& a, const RowPlace& row, i64
   store(out + 1, words[1]);
 }
 
-// By one warp: the nodes of the stack, or `constant` in the place of each.
+// By one warp: the nodes of the stack; or `constant` in the place of each node of columns [begin, end).
 CANON_FN void write_nodes(const LogpPartialArguments& a, const RowPlace& row, const NodeStack& stack) {
   CANON_ROLLED
   for (int k = lane_of_warp(); k < stack.size; k += warp_lanes) write_node(a, row, k, stack.nodes[k]);
