@@ -64,6 +64,7 @@ public:
   TestStream(const TestStream&) = delete;
   TestStream& operator=(const TestStream&) = delete;
   [[nodiscard]] bilogp::cuda::Stream get() const { return stream_; }
+  [[nodiscard]] bilogp::cuda::Device& device() const { return device_; }
   void wait() const;
 
 private:

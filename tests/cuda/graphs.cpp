@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "runtime/backends/cuda/contexts.hpp"
+
 namespace cuda_test {
 namespace {
 
@@ -32,7 +34,8 @@ void* end_capture(const TestStream& stream) {
 
 } // namespace
 
-CapturedGraph::CapturedGraph(const TestStream& stream, const std::function<void()>& work) {
+CapturedGraph::CapturedGraph(const TestStream& stream, const std::function<void()>& work) : device_(stream.device()) {
+  const cuda::CurrentContext current(device_.driver(), device_.context());
   begin_capture(stream);
   work();
   graph_ = end_capture(stream);
@@ -40,15 +43,18 @@ CapturedGraph::CapturedGraph(const TestStream& stream, const std::function<void(
 }
 
 CapturedGraph::~CapturedGraph() {
+  const cuda::CurrentContext current(device_.driver(), device_.context());
   call("cuGraphExecDestroy", executable_);
   call("cuGraphDestroy", graph_);
 }
 
 void CapturedGraph::replay(const TestStream& stream) const {
+  const cuda::CurrentContext current(device_.driver(), device_.context());
   call("cuGraphLaunch", executable_, stream.get());
 }
 
 void during_capture(const TestStream& stream, const std::function<void()>& work) {
+  const cuda::CurrentContext current(stream.device().driver(), stream.device().context());
   begin_capture(stream);
   work();
   call("cuGraphDestroy", end_capture(stream));

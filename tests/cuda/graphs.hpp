@@ -17,6 +17,7 @@ public:
   void replay(const TestStream& stream) const;
 
 private:
+  bilogp::cuda::Device& device_;
   void* graph_ = nullptr;
   void* executable_ = nullptr;
 };
