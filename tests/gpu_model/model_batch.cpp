@@ -50,16 +50,25 @@ ModelBatch::ModelBatch(const BatchShape& shape) : shape_(shape) {
   const std::size_t first = shape.rows == 0 ? 0 : random() % kinds.size();
   for (std::int64_t r = 0; r < count; ++r) {
     const reference::RowKind kind = kinds[(first + static_cast<std::size_t>(r)) % kinds.size()];
-    Row row;
-    row.logits = reference::make_row(kind, shape.columns, shape.storage, random());
-    row.temperature = shape.row_temperatures ? pick(temperatures, random) : shape.temperature;
-    const reference::RowOptions options = reference_options(row);
-    row.ids = reference::make_target_ids(row.logits, shape.ids_per_row, options, true, random());
-    row.upstream = pick(upstreams, random);
-    row.answer = reference::score(row.logits, row.ids, options);
-    if (shape.ids_per_row == 1) row.gradient = reference::gradient(row.logits, row.ids.front(), row.upstream, options);
-    rows_.push_back(std::move(row));
+    add_row(reference::make_row(kind, shape.columns, shape.storage, random()), random);
   }
+}
+
+ModelBatch::ModelBatch(const BatchShape& shape, std::vector<std::vector<std::uint32_t>> logits) : shape_(shape) {
+  std::mt19937_64 random(shape.seed);
+  for (std::vector<std::uint32_t>& row : logits) add_row(std::move(row), random);
+}
+
+void ModelBatch::add_row(std::vector<std::uint32_t> logits, std::mt19937_64& random) {
+  Row row;
+  row.logits = std::move(logits);
+  row.temperature = shape_.row_temperatures ? pick(temperatures, random) : shape_.temperature;
+  const reference::RowOptions options = reference_options(row);
+  row.ids = reference::make_target_ids(row.logits, shape_.ids_per_row, options, true, random());
+  row.upstream = pick(upstreams, random);
+  row.answer = reference::score(row.logits, row.ids, options);
+  if (shape_.ids_per_row == 1) row.gradient = reference::gradient(row.logits, row.ids.front(), row.upstream, options);
+  rows_.push_back(std::move(row));
 }
 
 reference::RowOptions ModelBatch::reference_options(const Row& row) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,8 @@ struct Cut {
 class ModelBatch {
 public:
   explicit ModelBatch(const BatchShape& shape);
+  // Of these rows, in binary32 bits that the storage type holds, instead of generated ones.
+  ModelBatch(const BatchShape& shape, std::vector<std::vector<std::uint32_t>> logits);
 
   // "" or what differs.
   std::string check_forward(Cut cut = {});
@@ -88,6 +91,7 @@ private:
     Launch launch;
   };
 
+  void add_row(std::vector<std::uint32_t> logits, std::mt19937_64& random);
   [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }
   [[nodiscard]] std::int64_t element_size() const { return shape_.storage == Storage::float32 ? 4 : 2; }
   [[nodiscard]] std::int64_t row_offset(std::int64_t row) const; // in elements

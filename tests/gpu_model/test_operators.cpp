@@ -1,6 +1,8 @@
 // Every kernel of the plain plan on every kind of row.
 #include <doctest/doctest.h>
 
+#include <random>
+
 #include "tests/gpu_model/model_batch.hpp"
 
 using namespace gpu_model;
@@ -28,6 +30,25 @@ TEST_CASE("every kind of row at other temperatures") {
     check(check_shape({.storage = storage, .columns = 1300, .row_temperatures = true}, {600}));
     check(check_shape({.storage = storage, .columns = 1300, .seed = 2, .temperature = 0.6F}, {600}));
   }
+}
+
+// Rows whose largest magnitude lies on either side of what plain sums of a tile take, |x| * c = 115.
+TEST_CASE("magnitudes around the limit of plain sums") {
+  std::mt19937_64 random(8);
+  for (const Storage storage : all_storages)
+    for (const float temperature : {1.0F, 0.5F, 3.0F}) {
+      std::vector<std::vector<std::uint32_t>> rows;
+      for (const double limit : {76.0, 79.0, 79.7, 80.0, 81.0, 84.0, 87.0, 88.5, 91.0}) {
+        std::uniform_real_distribution<double> logit(-limit * temperature, limit * temperature);
+        std::vector<std::uint32_t> row(1100);
+        for (std::uint32_t& bits : row) bits = reference::representable(storage, logit(random));
+        for (const std::int64_t side : {-1, 1}) // one that is the largest, once far down and once up
+          row[random() % 1000] = reference::representable(storage, static_cast<double>(side) * limit * temperature);
+        rows.push_back(std::move(row));
+      }
+      BatchShape shape{.storage = storage, .columns = 1100, .seed = random() % 1000, .temperature = temperature};
+      check(ModelBatch(shape, rows).check_everything({1024}));
+    }
 }
 
 TEST_CASE("a vocabulary of a real size") {
