@@ -4,7 +4,6 @@
 #include <system_error>
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 #include <unistd.h>
 
 #include "cache/key_lock.hpp"
@@ -25,13 +24,16 @@ bool StoreFile::is_sound() const {
     auto connection = connect(sqlite::Connection::Mode::read_write);
     if (identify(connection) == Identity::blank) return true;
     const sqlite::Statement complete(connection, fmt::format("SELECT {} FROM kernel", row_columns));
-    return connection.text("PRAGMA integrity_check(1)") == "ok";
+    connection.execute("BEGIN"); // nobody writes while the length is looked at
+    return connection.text("PRAGMA integrity_check(1)") == "ok" &&
+           std::filesystem::file_size(path_) % static_cast<std::uintmax_t>(connection.integer("PRAGMA page_size")) == 0;
   } catch (const sqlite::Failure& failure) {
     // Trouble of another kind is no reason to throw a file away.
-    return failure.primary() != SQLITE_NOTADB && failure.primary() != SQLITE_CORRUPT &&
-           failure.primary() != SQLITE_ERROR;
+    return !failure.is_damage();
   } catch (const NotOurs&) {
     return true;
+  } catch (const std::filesystem::filesystem_error&) {
+    return true; // gone: there is nothing to set aside
   }
 }
 

@@ -28,6 +28,11 @@ int length_of(std::string_view bytes) {
 
 } // namespace
 
+bool Failure::is_damage() const noexcept {
+  return primary() == SQLITE_NOTADB || primary() == SQLITE_CORRUPT || primary() == SQLITE_ERROR ||
+         code() == SQLITE_IOERR_SHORT_READ || code() == SQLITE_IOERR_CORRUPTFS;
+}
+
 Connection::Connection(const std::string& path, Mode mode) {
   const int create = mode == Mode::read_write_create ? SQLITE_OPEN_CREATE : 0;
   const int flags =

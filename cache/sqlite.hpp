@@ -20,6 +20,8 @@ public:
   [[nodiscard]] const char* what() const noexcept override { return message_.c_str(); }
   [[nodiscard]] int code() const noexcept { return code_; }           // extended result code
   [[nodiscard]] int primary() const noexcept { return code_ & 0xff; } // SQLITE_BUSY, SQLITE_FULL, ...
+  // The file is no database, or not one with our table, or ends in the middle of a page: not a fault of its disk.
+  [[nodiscard]] bool is_damage() const noexcept;
 
 private:
   int code_;

@@ -66,11 +66,8 @@ Store::State::Next Store::State::after(const sqlite::Failure& failure, Access ac
     file.close();
     return Next::retry;
   }
+  if (failure.is_damage()) return after_damage();
   switch (failure.primary()) {
-  case SQLITE_NOTADB:
-  case SQLITE_CORRUPT:
-  case SQLITE_ERROR: // our table is not there as we made it
-    return after_damage();
   case SQLITE_BUSY:
   case SQLITE_LOCKED:
   case SQLITE_PROTOCOL:
@@ -107,13 +104,11 @@ Store::State::Next Store::State::after_damage() {
 
 void Store::State::throw_as_error(const sqlite::Failure& failure, Access access) const {
   const char* const verb = access == Access::write ? "written" : "read";
-  switch (failure.primary()) {
-  case SQLITE_NOTADB:
-  case SQLITE_CORRUPT:
-  case SQLITE_ERROR:
+  if (failure.is_damage())
     throw Error(ErrorKind::cache,
                 fmt::format("the kernel store {} is damaged ({}); `bilogp-warmcache clear` removes it", file.path(),
                             failure.what()));
+  switch (failure.primary()) {
   case SQLITE_BUSY:
   case SQLITE_LOCKED:
     throw Error(ErrorKind::cache,

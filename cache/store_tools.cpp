@@ -2,7 +2,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sqlite3.h>
 
 #include "bilogp/error.hpp"
 #include "cache/row.hpp"
@@ -111,9 +110,7 @@ std::int64_t Store::State::clear_file() {
       connection->execute("VACUUM");
     }
   } catch (const sqlite::Failure& failure) {
-    const int code = failure.primary();
-    const bool damaged = code == SQLITE_NOTADB || code == SQLITE_CORRUPT || code == SQLITE_ERROR;
-    if (!damaged || !file.set_aside()) throw_as_error(failure, Access::write);
+    if (!failure.is_damage() || !file.set_aside()) throw_as_error(failure, Access::write);
   } catch (const StoreFile::NotOurs& reason) {
     throw_as_error(reason);
   }
