@@ -13,6 +13,8 @@ SAMPLE := tests/data/smollm2_rollouts_bf16.safetensors
 # Sanitizers: which tests run under them, as a regular expression on ctest's names.
 ASAN_TESTS ?= .
 TSAN_TESTS ?= .
+# Another LLVM than the first that is found: BILOGP_LLVM_VERSION=22 make test
+CONFIGURE := cmake $(if $(BILOGP_LLVM_VERSION),-DBILOGP_LLVM_VERSION=$(BILOGP_LLVM_VERSION)) --preset
 
 .PHONY: help deps build demo cuda-tools test bench lint lint-format format test-asan test-tsan fuzz clean
 
@@ -34,14 +36,14 @@ deps:
 
 build:
 	@runtime/dependencies.sh build test bench
-	cmake --preset release -DBILOGP_BUILD_TESTS=ON -DBILOGP_BUILD_BENCH=ON
+	$(CONFIGURE) release -DBILOGP_BUILD_TESTS=ON -DBILOGP_BUILD_BENCH=ON
 	cmake --build --preset release -j $(JOBS)
 
 # The store is the demo's own and starts empty, so that the first run compiles and the second one does not.
 demo:
 	@runtime/dependencies.sh build
 	@if [ ! -f $(BUILD)/build.ninja ]; then \
-	   cmake --preset release -DBILOGP_BUILD_TESTS=OFF -DBILOGP_BUILD_BENCH=OFF; fi
+	   $(CONFIGURE) release -DBILOGP_BUILD_TESTS=OFF -DBILOGP_BUILD_BENCH=OFF; fi
 	cmake --build --preset release -j $(JOBS) --target bilogp-score
 	@rm -rf build/demo-store
 	@echo; echo '== First run: the kernels are compiled =='; echo
@@ -70,7 +72,7 @@ lint-format:
 
 lint: lint-format
 	@runtime/dependencies.sh build test bench lint
-	cmake --preset release -DBILOGP_BUILD_TESTS=ON -DBILOGP_BUILD_BENCH=ON >/dev/null
+	$(CONFIGURE) release -DBILOGP_BUILD_TESTS=ON -DBILOGP_BUILD_BENCH=ON >/dev/null
 	cmake --build --preset release -j $(JOBS) --target bilogp_templates
 	run-clang-tidy-19 -quiet -p $(BUILD) -j $(JOBS) '^$(CURDIR)/(runtime|cache|tests|bench)/'
 
@@ -79,13 +81,13 @@ format:
 
 test-asan:
 	@runtime/dependencies.sh build test
-	cmake --preset asan
+	$(CONFIGURE) asan
 	cmake --build --preset asan -j $(JOBS)
 	ctest --preset asan -j $(JOBS) -R '$(ASAN_TESTS)'
 
 test-tsan:
 	@runtime/dependencies.sh build test
-	cmake --preset tsan
+	$(CONFIGURE) tsan
 	cmake --build --preset tsan -j $(JOBS)
 	ctest --preset tsan -j $(JOBS) -R '$(TSAN_TESTS)'
 
