@@ -62,7 +62,7 @@ private:
 
   cuda::Device& device_;
   const cuda::CurrentContext current_;
-  const cuda::Stream stream_;
+  cuda::Stream stream_;
   const LogpOptions& options_;
   kernel::i64* errors_;
 };

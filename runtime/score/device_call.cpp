@@ -72,7 +72,7 @@ TensorView DeviceCall::State::place(const TensorView& host, bool is_output) {
   view.data = reinterpret_cast<void*>(slot.address + shift);
   view.device = {DeviceType::cuda, device.ordinal()};
   if (!is_output)
-    check(device.driver().copy_to_device(slot.address + shift, host.data, bytes, cuda::legacy_stream),
+    check(device.driver().copy_to_device(slot.address + shift, host.data, bytes, cuda::legacy_stream()),
           "copying rows to the device");
   placed.push_back({host.data, slot.address + shift, bytes, is_output, view});
   return view;
@@ -92,7 +92,7 @@ TensorView DeviceCall::out(const TensorView& host) {
 }
 
 void DeviceCall::wait() {
-  if (state_) state_->check(state_->device.driver().stream_synchronize(cuda::legacy_stream), "scoring rows");
+  if (state_) state_->check(state_->device.driver().stream_synchronize(cuda::legacy_stream()), "scoring rows");
 }
 
 void DeviceCall::fetch() {
@@ -100,7 +100,7 @@ void DeviceCall::fetch() {
   for (const Placed& tensor : state_->placed)
     if (tensor.is_output)
       state_->check(state_->device.driver().copy_to_host(const_cast<void*>(tensor.host), tensor.device, tensor.bytes,
-                                                         cuda::legacy_stream),
+                                                         cuda::legacy_stream()),
                     "copying results from the device");
   wait();
   state_->placed.clear();

@@ -38,14 +38,14 @@ Buffer::~Buffer() {
 
 void Buffer::put(std::size_t offset, const void* from, std::size_t bytes) {
   const cuda::CurrentContext current(device_.driver(), device_.context());
-  const cuda::Stream stream = device_.own_stream();
+  cuda::Stream stream = device_.own_stream();
   cuda::check(device_.driver(), device_.driver().copy_to_device(address_ + offset, from, bytes, stream), "a copy");
   cuda::check(device_.driver(), device_.driver().stream_synchronize(stream), "a copy");
 }
 
 void Buffer::get(std::size_t offset, void* to, std::size_t bytes) const {
   const cuda::CurrentContext current(device_.driver(), device_.context());
-  const cuda::Stream stream = device_.own_stream();
+  cuda::Stream stream = device_.own_stream();
   cuda::check(device_.driver(), device_.driver().copy_to_host(to, address_ + offset, bytes, stream), "a copy");
   cuda::check(device_.driver(), device_.driver().stream_synchronize(stream), "a copy");
 }

@@ -1,5 +1,6 @@
 // Bad input: ids that are flagged or refused, memory and streams of the wrong place, targets that do not fit.
 #include <array>
+#include <memory>
 
 #include "tests/cuda/graphs.hpp"
 #include "tests/cuda/problem.hpp"
@@ -201,6 +202,59 @@ TEST_CASE("more shards than one launch takes") {
   const std::string said = refusal([&] { Runtime::get("cuda").logp_finish(args); });
   CHECK(contains(said, "65 shards"));
   CHECK(contains(said, "at most 64"));
+}
+
+TEST_CASE("no memory for scratch is said, and the call works once there is some") {
+  Problem problem(first_device(), {.storage = Storage::bfloat16, .columns = 40000, .rows = 2, .seed = 3});
+  problem.runtime().logp(problem.forward(nullptr, bilogp::cuda::plain_split_rows)); // loads the kernel
+  cuda_test::wait_for(first_device(), nullptr);
+  const cuda_test::TestStream stream(first_device()); // which has no scratch yet
+  std::string said;
+  {
+    std::vector<std::unique_ptr<cuda_test::Buffer>> all; // of the device's memory
+    for (std::size_t bytes = std::size_t{1} << 37; bytes >= std::size_t{1} << 16;)
+      if (refusal([&] { all.push_back(std::make_unique<cuda_test::Buffer>(first_device(), bytes)); }) !=
+          "nothing thrown")
+        bytes /= 2;
+    said = refusal([&] { problem.runtime().logp(problem.forward(stream.get(), bilogp::cuda::plain_split_rows)); });
+  }
+  CAPTURE(said);
+  CHECK(said.starts_with("out_of_memory"));
+  CHECK(contains(said, "scratch"));
+  problem.clear();
+  problem.runtime().logp(problem.forward(stream.get(), bilogp::cuda::plain_split_rows));
+  stream.wait();
+  CHECK(problem.check_scores() == "");
+}
+
+TEST_SUITE_END();
+
+// In a process of its own, since the device takes no more calls from it: --no-skip --test-suite=sticky.
+TEST_SUITE_BEGIN("sticky");
+
+TEST_CASE("a device that is lost says so at every call, and other devices go on" * doctest::skip()) {
+  Problem problem = small_problem();
+  LogpArgs args = problem.forward(nullptr);
+  problem.runtime().logp(args);
+  cuda_test::wait_for(first_device(), nullptr);
+  args.logits.data = reinterpret_cast<void*>(std::uintptr_t{4096}); // nobody's memory
+  problem.runtime().logp(args);
+  CHECK(contains(refusal([&] { cuda_test::wait_for(first_device(), nullptr); }), "device: "));
+  for (int call = 0; call < 2; ++call) {
+    const std::string said = refusal([&] { problem.runtime().logp(problem.forward(nullptr)); });
+    CAPTURE(said);
+    CHECK(said.starts_with("device: "));
+    CHECK(contains(said, "started again"));
+  }
+  CHECK(contains(refusal([&] { static_cast<void>(problem.runtime().take_errors(first_device())); }), "started again"));
+  if (cuda_test::devices().size() < 2) {
+    MESSAGE("one device: another one was not tried");
+    return;
+  }
+  Problem other(cuda_test::devices()[1], {.storage = Storage::bfloat16, .columns = 9000, .rows = 3, .seed = 2});
+  other.runtime().logp(other.forward(nullptr));
+  cuda_test::wait_for(cuda_test::devices()[1], nullptr);
+  CHECK(other.check_scores() == "");
 }
 
 TEST_SUITE_END();

@@ -9,7 +9,6 @@
 namespace {
 
 using bilogp::LogpArgs;
-using bilogp::test::dtype_of;
 using cuda_test::Buffer;
 using cuda_test::DeviceTensor;
 using cuda_test::DType;

@@ -101,8 +101,8 @@ CompiledImage compile(const CompileRequest& request) {
                             log_of(library, program.get())));
   CompiledImage compiled;
   compiled.ptx = bytes_of(library, program.get(), library.get_ptx_size, library.get_ptx);
-  compiled.image = code.is_ptx ? compiled.ptx
-                               : bytes_of(library, program.get(), library.get_cubin_size, library.get_cubin);
+  compiled.image =
+      code.is_ptx ? compiled.ptx : bytes_of(library, program.get(), library.get_cubin_size, library.get_cubin);
   compiled.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return compiled;
 }

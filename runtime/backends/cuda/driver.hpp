@@ -44,7 +44,9 @@ using Graph = struct GraphHandle*;
 using UserObject = struct UserObjectHandle*;
 using Event = struct EventHandle*;
 
-inline const Stream legacy_stream = nullptr;
+constexpr Stream legacy_stream() noexcept {
+  return nullptr;
+}
 
 // CUdevice_attribute
 enum class DeviceAttribute : int {
@@ -154,7 +156,9 @@ struct LaunchConfig { // CUlaunchConfig
   F(get_error_string, "cuGetErrorString", (Result result, const char** text))
 
 struct Driver {
-#define BILOGP_CUDA_MEMBER(name, symbol, arguments) Result(*name) arguments = nullptr;
+// The arguments bring their own parentheses.
+#define BILOGP_CUDA_MEMBER(name, symbol, arguments)                                                                    \
+  Result(*name) arguments = nullptr; // NOLINT(bugprone-macro-parentheses)
   BILOGP_CUDA_FUNCTIONS(BILOGP_CUDA_MEMBER)
 #undef BILOGP_CUDA_MEMBER
   int version = 0;  // 13000 is 13.0

@@ -37,7 +37,8 @@ std::vector<std::string> matches(const std::string& pattern) {
 
 std::string path_of(void* handle) {
   const link_map* map = nullptr;
-  if (::dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr || map->l_name == nullptr) return {};
+  if (::dlinfo(handle, RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0 || map == nullptr || map->l_name == nullptr)
+    return {};
   return map->l_name;
 }
 
@@ -99,7 +100,7 @@ std::string in_directories(const std::vector<std::string>& directories, const st
                            std::vector<std::string>& looked) {
   for (const std::string& name : names)
     for (const std::string& directory : directories)
-      if (const std::string path = directory + "/" + name; is_file(path)) return path;
+      if (std::string path = (fs::path(directory) / name).string(); is_file(path)) return path;
   looked.insert(looked.end(), directories.begin(), directories.end());
   return {};
 }

@@ -57,13 +57,14 @@ Function load_function(Device& device, std::string_view image, const std::string
   const Driver& driver = device.driver();
   const CurrentContext current(driver, device.context());
   const OutsideCaptures outside(driver);
-  const std::string bytes(image); // PTX must end with a zero
-  std::string log(log_bytes, '\0');
+  const std::string bytes(image);   // PTX must end with a zero
+  std::string log(log_bytes, '\0'); // the driver ends what it writes with a zero
   int options[] = {error_log_buffer, error_log_bytes};
-  void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
+  void* values[] = {log.data(), reinterpret_cast<void*>(log_bytes - 1)};
   Module module = nullptr;
   const Result loaded = driver.module_load_data(&module, bytes.c_str(), 2, options, values);
-  if (refuses_image(loaded)) refused(device, loaded, log.c_str());
+  log.resize(log.find('\0'));
+  if (refuses_image(loaded)) refused(device, loaded, log);
   check(driver, loaded, "loading a kernel");
   Function function = nullptr;
   const Result found = driver.module_get_function(&function, module, entry.c_str());

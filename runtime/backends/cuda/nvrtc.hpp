@@ -31,7 +31,9 @@ enum class CompilerResult : int { success = 0, out_of_memory = 1, invalid_option
   F(get_ptx, "nvrtcGetPTX", (Program program, char* ptx))
 
 struct Nvrtc {
-#define BILOGP_NVRTC_MEMBER(name, symbol, arguments) CompilerResult(*name) arguments = nullptr;
+// The arguments bring their own parentheses.
+#define BILOGP_NVRTC_MEMBER(name, symbol, arguments)                                                                   \
+  CompilerResult(*name) arguments = nullptr; // NOLINT(bugprone-macro-parentheses)
   BILOGP_NVRTC_FUNCTIONS(BILOGP_NVRTC_MEMBER)
 #undef BILOGP_NVRTC_MEMBER
   const char* (*get_error_string)(CompilerResult result) = nullptr;
