@@ -12,8 +12,9 @@ namespace {
 constexpr std::int64_t tile_bytes = 4096;
 constexpr std::int64_t table_half = 0x4000, table_end = 0x24000; // with stages between the halves
 constexpr std::int64_t vector_bytes = 16;
-constexpr std::int64_t smallest_vocab = 4096; // below, a row is a tile or two
-constexpr std::int64_t most_tiles = 256;      // of a row, for the warps that finish rows
+constexpr std::int64_t smallest_vocab = 4096;                   // below, a row is a tile or two
+constexpr std::int64_t most_tiles = 256;                        // of a row, for the warps that finish rows
+constexpr std::int64_t largest_columns = std::int64_t{1} << 30; // counted in 32 bits
 
 // Persistent blocks around a ring of tiles.
 struct RingVariant {
@@ -27,18 +28,18 @@ struct FewRowsVariant {
   int cluster, warps, vectors, blocks; // blocks that fit a multiprocessor
 };
 constexpr std::array<FewRowsVariant, 5> few_rows = {
-    {{16, 16, 2, 1}, {8, 16, 2, 1}, {4, 24, 2, 1}, {2, 16, 2, 2}, {1, 16, 2, 2}}};
+    {{16, 16, 2, 1}, {8, 16, 2, 1}, {4, 24, 2, 1}, {2, 15, 2, 2}, {1, 15, 2, 2}}};
 
 // Forward and gradient, a row in the shared memory of a cluster.
 struct FusedVariant {
   int cluster, warps;
 };
-constexpr std::array<FusedVariant, 4> fused = {{{1, 16}, {2, 16}, {4, 18}, {8, 16}}};
-constexpr int fused_finishers = 2, fused_stage_tiles = 2, fused_row_buffers = 8;
+constexpr std::array<FusedVariant, 5> fused = {{{1, 16}, {2, 16}, {4, 16}, {8, 16}, {4, 17}}};
+constexpr int fused_finishers = 2, fused_stage_tiles = 2;
 constexpr std::int64_t row_info_bytes = 48;
 
 // A vector or more per thread, straight through.
-constexpr int stream_threads = 256, stream_vectors = 4, stream_turns = 4, stream_variant = 1;
+constexpr int stream_threads = 256, stream_vectors = 4, stream_turns = 2, stream_blocks = 4, stream_variant = 1;
 
 constexpr int first_ring = 1, first_few_rows = first_ring + static_cast<int>(rings.size());
 constexpr int first_fused = 1;
@@ -85,10 +86,9 @@ std::optional<LaunchPlan> ring_plan(const LaunchShape& shape, const DeviceLimits
   if (stages < 2 * round) return std::nullopt; // one in work, one on the way
 
   const std::int64_t blocks = limits.multiprocessors;
-  // The last rows are cut into pieces, so that all blocks end together.
-  constexpr std::int64_t pieces = 4, own_tickets = 2;
-  std::int64_t cut = std::min(shape.rows, blocks + shape.rows % blocks);
-  cut = std::min({cut, largest_nodes / tiles, largest_tickets - own_tickets});
+  // The rows that are left over when all blocks have had the same number are cut, so that all blocks end together.
+  constexpr std::int64_t pieces = 8, own_tickets = 2;
+  const std::int64_t cut = std::min({shape.rows % blocks, largest_nodes / tiles, largest_tickets - own_tickets});
   LaunchPlan plan;
   plan.variant = static_cast<std::uint8_t>(variant);
   plan.grid = static_cast<unsigned>(blocks);
@@ -133,13 +133,14 @@ std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimit
   if (shape.has_row_temperatures || !ends_alike || tiles > most_tiles) return std::nullopt;
   // Warps are one step ahead with their sums: a share of a row that is much longer would wait for itself.
   if (ceil_div(tiles, v.cluster) > v.warps + 8) return std::nullopt;
-  const std::int64_t stage_bytes = fused_stage_tiles * tile_bytes;
+  const std::int64_t stage_bytes = fused_stage_tiles * tile_bytes, row_buffers = v.cluster == 8 ? 16 : 8;
   const auto bytes = [&](std::int64_t stages) {
     return ring_bytes(stages, stage_bytes, has_table(shape)) + stages * 16 +
-           fused_row_buffers * (tiles * 16 + row_info_bytes + 4 + 16);
+           row_buffers * (tiles * 16 + row_info_bytes + 4 + 16);
   };
-  // Sums of a row must not meet those of one that is eight rows back: the ring holds three rows at most.
-  std::int64_t stages = std::min<std::int64_t>(32, 3 * (tiles / v.cluster) / fused_stage_tiles);
+  // More than twice the rows that the ring holds, so that sums of a row never meet those of one that is still read.
+  const std::int64_t ring_rows = (row_buffers - 1) / 2;
+  std::int64_t stages = std::min<std::int64_t>(32, ring_rows * (tiles / v.cluster) / fused_stage_tiles);
   while (stages > 0 && bytes(stages) > limits.shared_per_block) --stages;
   if (stages * fused_stage_tiles < 2 * v.warps) return std::nullopt;
   LaunchPlan plan;
@@ -156,9 +157,11 @@ std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimit
 
 std::optional<LaunchPlan> backward_plan(const LaunchShape& shape, int forced) {
   if (forced != automatic_plan && forced != stream_variant) return std::nullopt;
-  const std::int64_t columns = stream_turns * stream_threads * stream_vectors * vector_bytes / size_of(shape.logits_dtype);
+  const std::int64_t columns =
+      stream_turns * stream_threads * stream_vectors * vector_bytes / size_of(shape.logits_dtype);
   const std::int64_t parts = ceil_div(shape.columns, columns);
-  if (shape.alignment < vector_bytes || shape.rows > 0x7fffffff / parts) return std::nullopt;
+  if (shape.columns > largest_columns || shape.alignment < vector_bytes || shape.rows > 0x7fffffff / parts)
+    return std::nullopt;
   LaunchPlan plan;
   plan.variant = stream_variant;
   plan.grid = static_cast<unsigned>(shape.rows * parts);
@@ -170,8 +173,11 @@ std::optional<LaunchPlan> backward_plan(const LaunchShape& shape, int forced) {
 
 std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
   if (forced == automatic_plan) {
-    forced = few_rows_choice(shape, limits);
-    if (forced == 0) forced = first_ring + (shape.has_row_temperatures ? 1 : 0);
+    forced = first_ring + (shape.has_row_temperatures ? 1 : 0);
+    if (const int few = few_rows_choice(shape, limits); few != 0)
+      if (std::optional<LaunchPlan> plan =
+              few_rows_plan(shape, few_rows[static_cast<std::size_t>(few - first_few_rows)], few))
+        return plan;
   }
   if (forced >= first_ring && forced < first_few_rows)
     return ring_plan(shape, limits, rings[static_cast<std::size_t>(forced - first_ring)], forced);
@@ -184,11 +190,17 @@ std::optional<LaunchPlan> gradient_plan(const LaunchShape& shape, const DeviceLi
     const auto i = static_cast<std::size_t>(forced - first_fused);
     return i < fused.size() ? fused_plan(shape, limits, fused[i], forced) : std::nullopt;
   }
-  for (std::size_t i = 0; i < fused.size(); ++i) {
+  const std::int64_t tiles = ceil_div(shape.vocab_size, tile_columns(shape.logits_dtype));
+  for (const int cluster : {1, 2, 4, 8}) {
     // Two passes with all multiprocessors are faster than one with a few of them.
-    if (2 * shape.rows * fused[i].cluster < limits.multiprocessors) continue;
-    std::optional<LaunchPlan> plan = fused_plan(shape, limits, fused[i], first_fused + static_cast<int>(i));
-    if (plan) return plan;
+    if (2 * shape.rows * cluster < limits.multiprocessors) continue;
+    if (cluster == 4 && ceil_div(tiles, cluster) > 16 && 8 * shape.rows >= limits.multiprocessors) continue;
+    const int warps = cluster == 4 && shape.numerics == Numerics::native ? 17 : 16;
+    for (std::size_t i = 0; i < fused.size(); ++i) {
+      if (fused[i].cluster != cluster || fused[i].warps != warps) continue;
+      std::optional<LaunchPlan> plan = fused_plan(shape, limits, fused[i], first_fused + static_cast<int>(i));
+      if (plan) return plan;
+    }
   }
   return std::nullopt;
 }
@@ -210,7 +222,8 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
     return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster)};
   }
   if (spec.op == Operator::logp_backward)
-    return {fmt::format("BILOGP_WARPS={}", stream_threads / 32), fmt::format("BILOGP_VECTORS={}", stream_vectors)};
+    return {fmt::format("BILOGP_WARPS={}", stream_threads / 32), fmt::format("BILOGP_VECTORS={}", stream_vectors),
+            fmt::format("BILOGP_BLOCKS={}", stream_blocks)};
   if (variant < first_few_rows) {
     const RingVariant& v = rings.at(static_cast<std::size_t>(variant - first_ring));
     return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_STAGE_TILES={}", v.stage_tiles),

@@ -22,8 +22,9 @@ constexpr int fused_warps = BILOGP_WARPS, fused_finishers = 2;
 constexpr int fused_threads = (fused_warps + 1 + fused_finishers) * 32;
 constexpr int fused_stage_tiles = 2;
 constexpr u32 fused_stage_bytes = fused_stage_tiles * tile_bytes;
-// Rows between the oldest one whose sums are read and the newest one whose sums arrive, a power of two.
-constexpr int fused_row_buffers = 8;
+// A power of two, more than twice the rows that the ring may hold (the host sees to it): a block can be that far ahead
+// of the finishing warps of another one, whose sums must not be overwritten.
+constexpr int fused_row_buffers = fused_blocks == 8 ? 16 : 8;
 constexpr u32 row_info_bytes = 48;
 
 // What phase B needs of a row, in shared memory. `scaled` is the factor of plain leaves, which are times 2^-6.

@@ -19,7 +19,8 @@ constexpr int few_rows_threads = (loading_warps + (has_finishing_warp ? 1 : 0)) 
 constexpr int finishing_warp = has_finishing_warp ? loading_warps : 0;
 constexpr int vector_tile_columns = VectorTile<tile_vectors>::columns;
 constexpr i64 few_rows_tiles = (BILOGP_VOCAB + vector_tile_columns - 1) / vector_tile_columns;
-constexpr int few_rows_nodes_per_lane = BILOGP_VOCAB == 0       ? 32
+// Rows that are wide enough for this plan have a constant width; without one, 256 tiles must do.
+constexpr int few_rows_nodes_per_lane = BILOGP_VOCAB == 0       ? 8
                                         : few_rows_tiles <= 32  ? 1
                                         : few_rows_tiles <= 64  ? 2
                                         : few_rows_tiles <= 128 ? 4

@@ -24,7 +24,7 @@ CANON_FN void ring_compute(const RingLayout& ring, u32 warp, u32 lane, const Pla
     if (place < given.word[2]) {
       if constexpr (row_temperatures) {
         const float c = float_from_bits(load_shared(ring.units + (done - ring.unit_done) * 2 + 12));
-        if (c != summer.window.c) summer.window = plain_window<Logits>(c, 1.0f);
+        if (c != summer.window.c) summer.set_window(plain_window<Logits>(c, 1.0f));
       }
       TileSum sum = summer.sum(ring.stage(stage.index) + span_offset, (int)given.word[3] - columns_before);
       const u32 record = given.word[0] + place * record_bytes;

@@ -19,14 +19,14 @@
 namespace canon {
 
 // The way that served a tile: what the next one of the same kind can begin with.
-enum class TileWay : i32 { plain, masked, shifted, empty, other };
+enum class TileWay : i32 { plain, masked, shifted, empty, near, other };
 
 // A tile's sum: 32 floats, one in each lane, times 2^R; the tree over the lanes is still to be made.
 struct TileSum {
   float s;
   i32 R;
   TileWay way;
-  float maximum; // where the way is shifted
+  float maximum; // where the way is shifted: of the tile whose window served
 };
 
 // Exponents relative to R for sub-trees of up to 2^11 leaves (W1): what is far is at -124 or -125, what is real at -83
@@ -176,25 +176,40 @@ template<class S> CANON_FN float constant_span(u32 span, u32 top, float p) {
   return ladder.third;
 }
 
-// Neither plain nor of one window; its maximum m is finite.
-template<class S> CANON_FN TileSum wide_tile(u32 span, u32 lane, float m, float c) {
+// Whether all logits of a tile with the finite maximum m are -inf or small enough for near_tile.
+template<class S> CANON_FN bool is_near_tile(u32 span, float m, float c) {
+  const float limit = near_exponent / c;
+  return m <= limit && limit <= clamp_bound(c) &&
+         gap_is_free<S>(span, Gap<S>(pattern_above<S>(-limit), Words<S>::minus_infinity));
+}
+
+template<class S> CANON_FN TileSum near_tile_sum(u32 span, u32 lane, float m, float c) {
+  const Node sum = near_tile<S>(span, c);
+  return TileSum{lane == 0 ? sum.m : 0.0f, sum.E, TileWay::near, m};
+}
+
+// Nothing but m and -inf: masks made of the lowest finite number.
+template<class S> CANON_FN bool is_constant_tile(u32 span, float m, float c) {
+  return m * c < -shifted_exponent_limit &&
+         gap_is_free<S>(span, Gap<S>(Words<S>::truncated(m), Words<S>::minus_infinity));
+}
+
+// Neither plain nor of one window nor near.
+template<class S> CANON_FN TileSum other_tile(u32 span, u32 lane, float m, float c) {
   const Scale scale = {c, 0.0f, clamp_bound(c), false, true};
   const u32 top = Words<S>::truncated(m);
-  if (m * c < -shifted_exponent_limit && gap_is_free<S>(span, Gap<S>(top, Words<S>::minus_infinity))) {
+  if (is_constant_tile<S>(span, m, c)) {
     float p;
     i32 n;
     leaf_pair<float>(m, scale, p, n);
     return TileSum{constant_span<S>(span, top, p), n, TileWay::other, m};
   }
-  const float near_limit = near_exponent / c;
-  const bool near = m <= near_limit && near_limit <= scale.bound &&
-                    gap_is_free<S>(span, Gap<S>(pattern_above<S>(-near_limit), Words<S>::minus_infinity));
-  const Node sum = near ? near_tile<S>(span, c) : general_tile<S>(span & ~(span_bytes - 1), scale);
+  const Node sum = general_tile<S>(span & ~(span_bytes - 1), scale);
   return TileSum{lane == 0 ? sum.m : 0.0f, sum.E, TileWay::other, m};
 }
 
-// The tile whose span of this lane is at `span`. `expected` is the way to begin with, `last` the maximum of the tile
-// that was served so.
+// The tile whose span of this lane is at `span`. `expected` is the way to begin with; `window` is what served the last
+// tile of that way.
 template<class S, bool UseTable>
 CANON_COLD TileSum masked_tile(u32 span, u32 lane, u32 table, const PlainWindow plain, TileWay expected, float last) {
   const float c = plain.c;
@@ -216,18 +231,19 @@ CANON_COLD TileSum masked_tile(u32 span, u32 lane, u32 table, const PlainWindow 
       m = tile_maximum<S>(span);
       if (m == negative_infinity) return TileSum{0.0f, plain_reference, TileWay::empty, m};
       if (m != m || m == -negative_infinity) return TileSum{quiet_nan(), 0, TileWay::other, m};
+      if (expected == TileWay::near && is_near_tile<S>(span, m, c)) return near_tile_sum<S>(span, lane, m, c);
       looked = try_shifted = true;
       try_masked = way != TileWay::masked && plain.floor != 0 && m <= Words<S>::value(plain.limit) &&
                    m >= Words<S>::value(plain.real);
     }
     const float exponent = m * c;
-    if (try_masked) {
-      way = TileWay::masked;
-    } else if (try_shifted && exponent <= shifted_exponent_limit && exponent >= -shifted_exponent_limit) {
-      way = TileWay::shifted;
-    } else {
-      return wide_tile<S>(span, lane, m, c);
+    const bool can_shift = exponent <= shifted_exponent_limit && exponent >= -shifted_exponent_limit;
+    if (try_masked || (try_shifted && can_shift)) {
+      way = try_masked ? TileWay::masked : TileWay::shifted;
+      continue;
     }
+    return is_near_tile<S>(span, m, c) && !is_constant_tile<S>(span, m, c) ? near_tile_sum<S>(span, lane, m, c)
+                                                                           : other_tile<S>(span, lane, m, c);
   }
 }
 

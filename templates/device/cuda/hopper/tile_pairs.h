@@ -65,7 +65,7 @@ struct PairLadder {
 template<class S> CANON_FN Node near_tile(u32 span, float c) {
   const float floor = near_zero_exponent / c;
   PairLadder ladder;
-#pragma unroll 1
+#pragma unroll 2
   for (int j = 0; j < span_vectors; ++j) {
     const Vector v = load_shared_vector(span ^ (u32)(j << 4));
     Node words[vector_words];

@@ -16,10 +16,16 @@ template<bool UseTable> struct TileSummer {
   u32 magnitude = 0; // of the last tile, where it was plain
   TileWay way = TileWay::plain;
   int detour = 0, next_detour = 1;
-  float last_maximum = 0.0f;
+  float last_maximum = 0.0f; // for the shifted way
 
   CANON_MEMBER TileSummer(u32 leaf_table, u32 lane_of_warp, const PlainWindow& w)
       : table(leaf_table), lane(lane_of_warp), window(w) {}
+
+  // For rows of another temperature.
+  CANON_MEMBER void set_window(const PlainWindow& w) {
+    window = w;
+    way = TileWay::plain;
+  }
 
   // The tile of this lane's span at `span`; `rest` columns from the span's first one are left in the row.
   CANON_MEMBER TileSum sum(u32 span, int rest) {

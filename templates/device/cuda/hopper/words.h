@@ -18,6 +18,11 @@ template<class S> struct Words;
     asm("max." suffix " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));                                                      \
     return r;                                                                                                          \
   }                                                                                                                    \
+  CANON_FN u32 smaller(u32 a, u32 b) {                                                                                 \
+    u32 r;                                                                                                             \
+    asm("min." suffix " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));                                                      \
+    return r;                                                                                                          \
+  }                                                                                                                    \
   CANON_FN u32 larger_or_nan(u32 a, u32 b) {                                                                           \
     u32 r;                                                                                                             \
     asm("max.NaN." suffix " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));                                                  \
@@ -102,6 +107,11 @@ template<> struct Words<Float32> {
   CANON_FN u32 larger(u32 a, u32 b) {
     float r;
     asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(float_from_bits(a)), "f"(float_from_bits(b)));
+    return bits_from_float(r);
+  }
+  CANON_FN u32 smaller(u32 a, u32 b) {
+    float r;
+    asm("min.f32 %0, %1, %2;" : "=f"(r) : "f"(float_from_bits(a)), "f"(float_from_bits(b)));
     return bits_from_float(r);
   }
   CANON_FN u32 larger_or_nan(u32 a, u32 b) {
