@@ -99,11 +99,12 @@ template<class Arguments> struct RingFinisher {
       read_tiles(buffer, begin, end);
       warp_barrier();
       barrier_arrive_once(ring.unit_free + buffer * 8, lane);
-      if (end - begin < work.tiles && !meets_other_pieces(row, begin, end)) continue;
+      // Before its pieces are counted: those of an ignored row that were not copied are not among them.
       if (target.id == a.options.ignore_index && all_ignored(a, ids)) {
         write_ignored_row(a, row);
         continue;
       }
+      if (end - begin < work.tiles && !meets_other_pieces(row, begin, end)) continue;
       const Node sum = scale.valid ? nodes.root() : poison_node();
       answer_row(a, row, plan.first_row + row, ids, logits, vocab, sum, scale, target);
     }
