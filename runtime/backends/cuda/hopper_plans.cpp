@@ -113,14 +113,15 @@ std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const FewRowsV
   return plan;
 }
 
-// The widest cluster that still leaves every block enough to read, and that fits with all rows at once.
+// The widest cluster that still leaves every block enough to read. Wide clusters are slow to start when there are many
+// of them: half of the multiprocessors are as good as all.
 int few_rows_choice(const LaunchShape& shape, const DeviceLimits& limits) {
   const std::int64_t row_bytes = shape.vocab_size * size_of(shape.logits_dtype);
   for (std::size_t i = 0; i < few_rows.size(); ++i) {
     const FewRowsVariant& v = few_rows[i];
     const bool enough = row_bytes / v.cluster >= 8192 || v.cluster == 1;
-    if (enough && shape.rows * v.cluster <= limits.multiprocessors * v.blocks)
-      return first_few_rows + static_cast<int>(i);
+    const int most = v.cluster > 2 ? limits.multiprocessors / 2 : limits.multiprocessors * v.blocks;
+    if (enough && shape.rows * v.cluster <= most) return first_few_rows + static_cast<int>(i);
   }
   return 0;
 }
