@@ -143,7 +143,9 @@ std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimit
   const std::int64_t ring_rows = (row_buffers - 1) / 2;
   std::int64_t stages = std::min<std::int64_t>(32, ring_rows * (tiles / v.cluster) / fused_stage_tiles);
   while (stages > 0 && bytes(stages) > limits.shared_per_block) --stages;
-  if (stages * fused_stage_tiles < 2 * v.warps) return std::nullopt;
+  // Two steps of all warps must fit, beside places that the last stage of a row may leave empty.
+  const std::int64_t places = stages * fused_stage_tiles;
+  if (places == 0 || places - (places / (tiles / v.cluster) + 1) < 2 * v.warps) return std::nullopt;
   LaunchPlan plan;
   plan.variant = static_cast<std::uint8_t>(variant);
   // Clusters live inside groups of multiprocessors, whose sizes leave some over.
