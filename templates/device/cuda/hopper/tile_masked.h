@@ -2,8 +2,7 @@
 //
 // The tile's maximum M is found first; then the first way that is exact is taken:
 //   masked    M is in the upper part of the plain window: far columns are raised to one that is absorbed, and the sum
-//   is made
-//             as a plain one is (W1 at reference 6), table included;
+//             is made as a plain one is (W1 at reference 6), table included;
 //   empty     M = -inf: exactly zero;
 //   shifted   the same around M instead of around 0 (W1 at another reference);
 //   constant  only M and -inf are there, and M is far from 0 (masks made of the lowest finite number);
@@ -208,8 +207,8 @@ template<class S> CANON_FN TileSum other_tile(u32 span, u32 lane, float m, float
   return TileSum{lane == 0 ? sum.m : 0.0f, sum.E, TileWay::other, m};
 }
 
-// The tile whose span of this lane is at `span`. `expected` is the way to begin with; `window` is what served the last
-// tile of that way.
+// The tile whose span of this lane is at `span`. `expected` is the way to begin with, `last` the maximum of the tile
+// that was served so.
 template<class S, bool UseTable>
 CANON_COLD TileSum masked_tile(u32 span, u32 lane, u32 table, const PlainWindow plain, TileWay expected, float last) {
   const float c = plain.c;
