@@ -120,7 +120,7 @@ def few(library):
         print(f"few rows, {count} x {columns}, cold: read {1000 * read:.2f} us")
         line("portable", median_ms(library.logp(x[:count], ids[:count], out), 40, flush), read)
         line("native", median_ms(library.logp(x[:count], ids[:count], out, native=True), 40, flush), read)
-        for name in ("quack", "torch compiled"):
+        for name in ("quack",):
             peer(name, x[:count], ids[:count], read, 40, flush)
 
 
