@@ -93,6 +93,12 @@ TEST_CASE("rows split over blocks, and grids that are too small or too large") {
     }
 }
 
+TEST_CASE("one block for all rows") {
+  for (const Storage storage : all_storages)
+    for (std::uint64_t seed = 1; seed <= 3; ++seed)
+      check(check_shape({.storage = storage, .columns = 1500, .seed = seed}, {1, 700, 1025}, {.blocks = 1}));
+}
+
 TEST_CASE("more tiles than one chunk holds") {
   BatchShape shape{.storage = Storage::float32, .columns = 131072 + 700, .rows = 2, .seed = 9};
   check(check_shape(shape, {65536, 70001}));
