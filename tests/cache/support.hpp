@@ -1,4 +1,4 @@
-// Helpers of the store's tests: scratch directories, child processes, keys and payloads to recognise.
+// What the store's tests share: scratch directories, child processes, keys and payloads to recognise.
 #pragma once
 
 #include <cstdint>

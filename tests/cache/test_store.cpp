@@ -58,7 +58,7 @@ TEST_CASE("put replaces, erase removes") {
   CHECK_FALSE(store.get(key_of(1)));
 }
 
-TEST_CASE("the file is what the design says") {
+TEST_CASE("the file is marked as a store, has large pages and leaves no write-ahead log") {
   const ScratchDirectory scratch;
   {
     CHECK(keep_once(scratch.location(), 1));

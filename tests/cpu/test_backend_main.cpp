@@ -1,5 +1,4 @@
-#define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
+#include "tests/run_cases.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -114,5 +113,5 @@ int main(int argc, char** argv) {
 #endif
   if (argc == 2 && std::string_view(argv[1]) == "--compile-first-on-threads")
     return backend_test::compile_first_on_threads();
-  return doctest::Context(argc, argv).run();
+  return bilogp::test::run_cases(argc, argv);
 }

@@ -1,2 +1,5 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
-#include <doctest/doctest.h>
+#include "tests/run_cases.hpp"
+
+int main(int argc, char** argv) {
+  return bilogp::test::run_cases(argc, argv);
+}
