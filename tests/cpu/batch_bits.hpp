@@ -39,6 +39,12 @@ struct Batch::ForwardCall {
   LogpArgs args;
 };
 
+// "" unless a call that had to leave its logits alone did not.
+inline std::string compare_logits(const std::string& what, const std::vector<char>& given,
+                                  const std::vector<char>& now) {
+  return given == now ? std::string() : what + " wrote into its logits";
+}
+
 inline constexpr float untouched = 12345.0F; // what outputs hold before a call
 
 } // namespace bilogp::test

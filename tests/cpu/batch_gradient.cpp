@@ -67,9 +67,11 @@ std::string Batch::check_backward(Runtime& runtime, bool in_place) {
   prepare(call);
   if (in_place) call.args.grad_logits = call.args.logits;
   call.args.in_place = in_place;
+  const std::vector<char> given = call.logits;
   calls->logp_backward(runtime, call.args);
-  return compare_gradient(in_place ? "backward in place" : "backward",
-                          static_cast<const char*>(call.args.grad_logits.data));
+  const std::string difference = compare_gradient(in_place ? "backward in place" : "backward",
+                                                  static_cast<const char*>(call.args.grad_logits.data));
+  return difference.empty() && !in_place ? compare_logits("backward", given, call.logits) : difference;
 }
 
 std::string Batch::check_with_gradient(Runtime& runtime, bool in_place) {
@@ -87,6 +89,7 @@ std::string Batch::check_with_gradient(Runtime& runtime, bool in_place) {
   args.grad_logits = backward.args.grad_logits;
   args.in_place = in_place;
   args.options = forward.args.options;
+  const std::vector<char> given = forward.logits;
   calls->logp_with_gradient(runtime, args);
   const std::string what = in_place ? "with gradient in place" : "with gradient";
   std::string difference = compare(what, forward);
@@ -95,7 +98,8 @@ std::string Batch::check_with_gradient(Runtime& runtime, bool in_place) {
   // The same without what is optional.
   args.lse = args.row_state = {};
   calls->logp_with_gradient(runtime, args);
-  return compare_gradient(what + " alone", static_cast<const char*>(args.grad_logits.data));
+  difference = compare_gradient(what + " alone", static_cast<const char*>(args.grad_logits.data));
+  return difference.empty() ? compare_logits(what, given, forward.logits) : difference;
 }
 
 std::string Batch::check_backward_shards(Runtime& runtime, const std::vector<std::int64_t>& cuts) {
@@ -104,6 +108,7 @@ std::string Batch::check_backward_shards(Runtime& runtime, const std::vector<std
   std::vector<std::int64_t> bounds = cuts;
   bounds.insert(bounds.begin(), 0);
   bounds.push_back(columns_);
+  const std::vector<char> given = call.logits;
   for (std::size_t s = 0; s + 1 < bounds.size(); ++s) {
     LogpBackwardArgs shard = call.args;
     for (TensorView* view : {&shard.logits, &shard.grad_logits}) {
@@ -114,8 +119,9 @@ std::string Batch::check_backward_shards(Runtime& runtime, const std::vector<std
     shard.full_vocab = columns_;
     calls->logp_backward(runtime, shard);
   }
-  return compare_gradient(fmt::format("backward of {} shards", bounds.size() - 1),
-                          static_cast<const char*>(call.args.grad_logits.data));
+  const std::string what = fmt::format("backward of {} shards", bounds.size() - 1);
+  const std::string difference = compare_gradient(what, static_cast<const char*>(call.args.grad_logits.data));
+  return difference.empty() ? compare_logits(what, given, call.logits) : difference;
 }
 
 } // namespace bilogp::test

@@ -1,10 +1,8 @@
-// Cases P1 to P7 that any such library should pass: batch sizes, extreme rows, accuracy. On this machine's own level.
-#include <algorithm>
+// Cases P2 to P7 that any such library should pass: extreme rows, accuracy. On this machine's own level.
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <random>
 
 #include "tests/cpu/public_cases.hpp"
@@ -35,51 +33,6 @@ float as_float(std::uint32_t bits) {
 } // namespace
 
 TEST_SUITE_BEGIN("public cases");
-
-TEST_CASE("P1 batch sizes") {
-  constexpr std::int64_t columns = 151936;
-  Rows fixed(Storage::bfloat16, columns);
-  std::vector<std::int64_t> ids;
-  for (std::uint64_t r = 0; r < 64; ++r) {
-    const auto kind = r % 2 == 0 ? reference::RowKind::normal_2 : reference::RowKind::offset_high;
-    fixed.add(reference::make_row(kind, columns, Storage::bfloat16, r));
-    ids.push_back(static_cast<std::int64_t>(r * 2371));
-  }
-  const Scores alone = score(here, fixed.view(), ids);
-  const std::vector<char> alone_gradient = gradient(here, fixed.view(), ids, alone, expanded(one, 64));
-  const auto size = static_cast<std::size_t>(fixed.row_bytes());
-  std::mt19937_64 random(1);
-  // 4096 rows would take 1.2 GB: their logits are the 64 rows 64 times over, read from the same memory.
-  const auto repeated = TensorView::strided(fixed.bytes.data(), DType::bfloat16, {64, 64, columns}, {0, columns, 1});
-  std::vector<std::int64_t> repeated_ids;
-  for (int i = 0; i < 64; ++i) repeated_ids.insert(repeated_ids.end(), ids.begin(), ids.end());
-  std::vector<std::uint32_t> repeated_logp(4096);
-  LogpArgs args;
-  args.logits = repeated;
-  args.target_ids = TensorView::contiguous(repeated_ids.data(), DType::int64, {64, 64});
-  args.logp = TensorView::contiguous(repeated_logp.data(), DType::float32, {64, 64});
-  here.logp(args);
-  for (std::size_t i = 0; i < 4096; ++i) CHECK(repeated_logp[i] == alone.logp[i % 64]);
-  for (const std::size_t rows : {1U, 7U, 64U, 255U, 256U, 257U}) {
-    std::vector<std::size_t> order(rows);
-    for (std::size_t i = 0; i < rows; ++i) order[i] = i % 64;
-    std::shuffle(order.begin(), order.end(), random);
-    Rows batch(Storage::bfloat16, columns);
-    std::vector<std::int64_t> batch_ids;
-    for (const std::size_t from : order) {
-      const char* at = fixed.bytes.data() + from * size;
-      batch.bytes.insert(batch.bytes.end(), at, at + size);
-      batch_ids.push_back(ids[from]);
-    }
-    batch.rows = static_cast<std::int64_t>(rows);
-    const Scores scores = score(here, batch.view(), batch_ids);
-    const auto grad = gradient(here, batch.view(), batch_ids, scores, expanded(one, batch.rows));
-    for (std::size_t i = 0; i < rows; ++i) {
-      CHECK(scores.logp[i] == alone.logp[order[i]]);
-      CHECK(std::memcmp(grad.data() + i * size, alone_gradient.data() + order[i] * size, size) == 0);
-    }
-  }
-}
 
 TEST_CASE("P2 one finite column") {
   constexpr std::int64_t columns = 100000;

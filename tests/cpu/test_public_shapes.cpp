@@ -81,6 +81,39 @@ TEST_CASE("P9 views of larger arrays") {
   }
 }
 
+TEST_CASE("P10 two scores and their gradients from the same logits") {
+  constexpr std::int64_t count = 12, columns = 333;
+  const float one = 1;
+  const auto upstream = TensorView::strided(&one, DType::float32, {count}, {0}); // as from a sum
+  for (const Storage storage : all_storages) {
+    const Rows rows = random_rows(storage, count, columns);
+    const std::vector<char> given = rows.bytes;
+    std::vector<std::int64_t> first, second;
+    for (std::int64_t r = 0; r < count; ++r) {
+      first.push_back(20 * r);
+      second.push_back(columns - 1 - 7 * r);
+    }
+    const Scores of_first = score(here, rows.view(), first);
+    const Scores of_second = score(here, rows.view(), second);
+    CHECK(rows.bytes == given);
+    const auto check_gradient = [&](const std::vector<std::int64_t>& ids, const Scores& scores) {
+      const std::vector<char> got = gradient(here, rows.view(), ids, scores, upstream);
+      Rows right(storage, columns);
+      for (std::size_t r = 0; r < static_cast<std::size_t>(count); ++r) {
+        const auto row = reference::make_row(reference::RowKind::normal_5, columns, storage, r);
+        const std::vector<std::int64_t> id = {ids[r]};
+        CHECK(scores.logp[r] == reference::score(row, id, {}).logp[0]);
+        right.add(reference::gradient(row, ids[r], one, {}));
+      }
+      CHECK(got == right.bytes);
+      CHECK(rows.bytes == given);
+    };
+    check_gradient(first, of_first);
+    check_gradient(second, of_second);
+    CHECK(score(here, rows.view(), first) == of_first);
+  }
+}
+
 TEST_CASE("P11 several ids per row") {
   for (const Storage storage : all_storages) {
     const Rows rows = random_rows(storage, 9, 700);

@@ -109,8 +109,10 @@ TEST_CASE("backward: a shard outside the vocabulary is refused") {
 
 TEST_CASE("backward: gradients over the logits and beside them are the reference's") {
   Batch batch(5, 700);
+  const std::vector<float> given = batch.logits;
   cpu().logp(batch.forward());
   cpu().logp_backward(batch.backward());
+  REQUIRE(batch.logits == given); // the reference reads them next
   CHECK(batch.gradient_differences() == "");
   bilogp::LogpBackwardArgs over = batch.backward();
   over.grad_logits.data = batch.logits.data();
