@@ -168,11 +168,14 @@ std::string this_program() {
   return std::filesystem::read_symlink("/proc/self/exe");
 }
 
-bool is_mapped(std::string_view part) {
+std::set<std::string> mapped_files(std::string_view part) {
+  std::set<std::string> files;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)
-    if (line.find(part) != std::string::npos) return true;
-  return false;
+    if (const std::size_t path = line.find('/');
+        path != std::string::npos && line.find(part, line.rfind('/')) != std::string::npos)
+      files.insert(line.substr(path));
+  return files;
 }
 
 } // namespace runtime_test

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,8 +60,8 @@ struct Child {
 // Runs what argv asks for; -1 when it asks for no child.
 int run_as_child(int argc, char** argv);
 std::string this_program();
-// Whether a file whose path contains `part` is mapped into this process.
-bool is_mapped(std::string_view part);
+// The files mapped into this process whose names contain `part`.
+std::set<std::string> mapped_files(std::string_view part);
 
 } // namespace runtime_test
 

@@ -1,10 +1,17 @@
 // What depends on a process's environment or its past: children with a store of their own each.
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include <dlfcn.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <doctest/doctest.h>
 
@@ -32,7 +39,8 @@ int score() {
   } catch (const bilogp::Error& error) {
     std::printf("%s: %s\n", std::string(to_string(error.kind())).c_str(), error.what());
   }
-  std::printf("llvm: %s\n", runtime_test::is_mapped("libLLVM") || runtime_test::is_mapped("libclang") ? "yes" : "no");
+  const bool llvm = !runtime_test::mapped_files("libLLVM").empty() || !runtime_test::mapped_files("libclang").empty();
+  std::printf("llvm: %s\n", llvm ? "yes" : "no");
   return 0;
 }
 
@@ -43,7 +51,29 @@ int score_beside_llvm() {
     std::printf("skipped: %s\n", other == nullptr ? "none named" : ::dlerror());
     return 0;
   }
-  return score();
+  const int code = score();
+  for (const std::string& file : runtime_test::mapped_files("libLLVM")) std::printf("file: %s\n", file.c_str());
+  return code;
+}
+
+// Whether this process has, or ever had, a child; a child's orphans come to it too once it is their reaper.
+bool has_had_children() {
+  if (::waitpid(-1, nullptr, WNOHANG | __WALL) != -1 || errno != ECHILD) return true;
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  return usage.ru_maxrss > 0 || usage.ru_minflt > 0;
+}
+
+int score_and_count_children() {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  if (::chdir(std::getenv("TMPDIR")) != 0) return 2;
+  const int code = score();
+  std::printf("children: %s\n", has_had_children() ? "yes" : "no");
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  std::printf("children after one: %s\n", has_had_children() ? "yes" : "no");
+  return code;
 }
 
 int say_threads() {
@@ -57,6 +87,7 @@ int say_threads() {
 
 const runtime_test::Child child_score("score", score);
 const runtime_test::Child child_beside("score_beside_llvm", score_beside_llvm);
+const runtime_test::Child child_alone("score_and_count_children", score_and_count_children);
 const runtime_test::Child child_threads("threads", say_threads);
 
 std::string run(const char* name, std::map<std::string, std::string> environment) {
@@ -100,6 +131,26 @@ TEST_CASE("processes: the first one compiles, the second one reads the store wit
   CHECK(second == "origin: store\nllvm: no\n");
   // A process without the component is none the worse for it.
   CHECK(run("score", {{"BILOGP_CACHE_DIR", directory.path()}, {"BILOGP_CLANG_COMPONENT", "/nonexistent"}}) == second);
+}
+
+TEST_CASE("processes: a compile starts no child process and writes no file") {
+  const runtime_test::TemporaryDirectory directory;
+  const std::string& place = directory.path();
+  REQUIRE(::chmod(place.c_str(), 0555) == 0);
+  const ChildResult result =
+      bilogp::test::run_child({runtime_test::this_program(), "--child", "score_and_count_children"},
+                              {.environment = {{"BILOGP_CACHE_DIR", ":memory:"},
+                                               {"TMPDIR", place},
+                                               {"TMP", place},
+                                               {"TEMP", place},
+                                               {"HOME", place},
+                                               {"XDG_CACHE_HOME", place}},
+                               .largest_file = 0, // one byte into any file would be the end of it
+                               .obey_permissions = true});
+  CHECK(result.exit_code == 0);
+  CHECK(result.err == "");
+  CHECK(result.out == "origin: compiled\nllvm: yes\nchildren: no\nchildren after one: yes\n");
+  CHECK(std::filesystem::is_empty(place));
 }
 
 TEST_CASE("processes: without the compiler component and a stored kernel, the sentence says what to install") {
@@ -164,8 +215,9 @@ TEST_CASE("processes: BILOGP_NUM_THREADS is a number from 1 to 4096, or refused"
 
 TEST_CASE("processes: kernels compile beside another LLVM of the process") {
   int tried = 0;
-  for (const char* other : {"libLLVM-14.so.1", "libLLVM-15.so.1", "libLLVM-16.so.1", "libLLVM.so.18.1",
-                            "libLLVM.so.19.1", "libLLVM.so.20.1", "libLLVM.so.22.1"}) {
+  for (const char* other :
+       {"libLLVM-14.so.1", "libLLVM-15.so.1", "libLLVM-16.so.1", "libLLVM-17.so.1", "libLLVM.so.18.1",
+        "libLLVM.so.19.1", "libLLVM.so.20.1", "libLLVM.so.21.1", "libLLVM.so.22.1"}) {
     const runtime_test::TemporaryDirectory directory;
     const std::string said =
         run("score_beside_llvm", {{"BILOGP_CACHE_DIR", directory.path()}, {"BILOGP_TEST_OTHER_LLVM", other}});
@@ -173,7 +225,10 @@ TEST_CASE("processes: kernels compile beside another LLVM of the process") {
     CAPTURE(said);
     CHECK(has(said, "origin: compiled\n"));
     CHECK_FALSE(has(said, "wrong"));
+    const std::size_t file = said.find("file: ");
+    REQUIRE(file != std::string::npos);
+    if (file == said.rfind("file: ")) continue; // it is the component's own: nothing is beside it
     ++tried;
   }
-  if (tried == 0) MESSAGE("skipped: no other LLVM is installed here");
+  if (tried == 0) MESSAGE("skipped: no LLVM but the compiler component's own is installed here");
 }
