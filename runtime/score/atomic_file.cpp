@@ -42,6 +42,18 @@ void watch_signals(const std::string& temporary) {
   }
 }
 
+// Where writing to `path` would end up, whether or not there is a file.
+std::filesystem::path behind_links(std::filesystem::path path) {
+  std::error_code error;
+  constexpr int most_links = 40; // as the kernel's own limit; the file is not found when there are more
+  for (int links = 0; links < most_links; ++links) {
+    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    if (error) break; // no link
+    path = path.parent_path() / target;
+  }
+  return path;
+}
+
 void unwatch_signals() {
   struct sigaction before{};
   for (const int signal : fatal_signals) {
@@ -53,10 +65,15 @@ void unwatch_signals() {
 } // namespace
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+  const auto refuse = [&](const char* why) {
+    throw Error(ErrorKind::io, fmt::format("cannot write {}: {}", in_quotes(path), why));
+  };
   struct stat status{};
-  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    throw Error(ErrorKind::io, fmt::format("cannot write {}: it is there and is not a regular file", in_quotes(path)));
-  const std::filesystem::path final_path(path);
+  const bool is_there = ::stat(path.c_str(), &status) == 0;
+  if (is_there && !S_ISREG(status.st_mode)) refuse("it is there and is not a regular file");
+  if (!is_there && errno != ENOENT) refuse(std::strerror(errno));
+  const std::filesystem::path final_path = behind_links(path);
+  final_path_ = final_path.string();
   std::random_device random;
   for (int attempt = 0; file_ < 0 && attempt < 100; ++attempt) {
     const auto name = fmt::format(".{}.{:08x}.tmp", final_path.filename().string(), random());
@@ -64,7 +81,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     file_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file_ < 0 && errno != EEXIST) break;
   }
-  if (file_ < 0) throw Error(ErrorKind::io, fmt::format("cannot write {}: {}", in_quotes(path), std::strerror(errno)));
+  if (file_ < 0) refuse(std::strerror(errno));
   watch_signals(temporary_);
 }
 
@@ -109,13 +126,13 @@ void AtomicFile::append(std::string_view text) {
 void AtomicFile::commit() {
   if (::fsync(file_) != 0) fail(errno);
   // Network file systems may report a full disk only here.
-  if (::close(std::exchange(file_, -1)) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (::close(std::exchange(file_, -1)) != 0 || ::rename(temporary_.c_str(), final_path_.c_str()) != 0) {
     const int error = errno;
     ::unlink(temporary_.c_str());
     fail(error);
   }
   // The name itself is safe only when its directory is on the disk; where that cannot be asked for, it is not an error.
-  const auto parent = std::filesystem::path(path_).parent_path().string();
+  const auto parent = std::filesystem::path(final_path_).parent_path().string();
   const int directory = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) return;
   ::fsync(directory);

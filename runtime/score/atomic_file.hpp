@@ -13,8 +13,8 @@ namespace bilogp::score {
 
 class AtomicFile {
 public:
-  // Creates a temporary file in the directory of `path`. Throws Error(io) when that cannot be done, or when `path` is
-  // there and is not a regular file.
+  // Creates a temporary file beside `path`; where that is a symbolic link, beside what it leads to, which is then the
+  // file that is written. Throws Error(io) when that cannot be done, or when `path` is there and is not a regular file.
   explicit AtomicFile(const std::string& path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -30,7 +30,8 @@ public:
 private:
   [[noreturn]] void fail(int error) const;
 
-  std::string path_;
+  std::string path_; // as it was given, for messages
+  std::string final_path_;
   std::string temporary_;
   int file_ = -1;
   std::int64_t size_ = 0; // of what was appended

@@ -34,14 +34,20 @@ Compare::Compare(const std::string& path, const RowSet& rows, const ScoreOptions
   grad_logits_ = options.grad ? find("grad_logits", rows.dtype(), rows.rows() * rows.columns()) : nullptr;
 }
 
-void Compare::check_same_run(const ScoreOptions& options) const {
+void Compare::check_same_run(const ScoreOptions& options) {
+  std::string unsaid;
   for (const auto& [key, here] : run_metadata(options, rows_.columns())) {
     const std::string* const there = other_.find_metadata(key);
+    if (there == nullptr) unsaid += (unsaid.empty() ? "" : ", ") + key;
     if (there != nullptr && *there != here)
       throw Error(ErrorKind::invalid_argument,
                   fmt::format("{} was made with {} {}, this run has {}; their bits cannot be compared",
                               in_quotes(other_.file.path()), key, in_quotes(*there), here));
   }
+  if (!unsaid.empty())
+    warning_ = fmt::format("{} does not say its {}; bits can be compared only where all of that is equal, "
+                           "which nothing has checked",
+                           in_quotes(other_.file.path()), unsaid);
 }
 
 const FileTensor* Compare::find(const char* name, DType dtype, std::int64_t elements) {

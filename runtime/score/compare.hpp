@@ -19,10 +19,13 @@ public:
   Compare(const std::string& path, const RowSet& rows, const ScoreOptions& options);
   void take(const Chunk& chunk) override;
   [[nodiscard]] const BitDifferences& differences() const { return differences_; }
+  // What the other file does not say and the bits depend on, first of all its contract, as a sentence; empty when it
+  // says it all.
+  [[nodiscard]] const std::string& warning() const { return warning_; }
 
 private:
   const FileTensor* find(const char* name, DType dtype, std::int64_t elements);
-  void check_same_run(const ScoreOptions& options) const;
+  void check_same_run(const ScoreOptions& options);
 
   OpenedSafetensors other_;
   const RowSet& rows_;
@@ -31,6 +34,7 @@ private:
   const FileTensor* row_state_;
   const FileTensor* grad_logits_;
   BitDifferences differences_;
+  std::string warning_;
 };
 
 } // namespace bilogp::score

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/score/printable.hpp"
+
 namespace bilogp::score {
 
 std::string shape_text(std::span<const std::int64_t> shape) {
@@ -11,16 +13,7 @@ std::string shape_text(std::span<const std::int64_t> shape) {
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 80;
-  std::string out = "'";
-  for (const char c : text.substr(0, longest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += c;
-  }
-  out += text.size() > longest ? "...'" : "'";
-  return out;
+  return fmt::format("'{}{}'", printable(text.substr(0, longest)), text.size() > longest ? "..." : "");
 }
 
 std::optional<std::int64_t> bytes_of(std::span<const std::int64_t> shape, std::int64_t element_bytes) {

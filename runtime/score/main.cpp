@@ -1,7 +1,6 @@
 // bilogp-score: scores a file of logits and says what it found.
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "runtime/score/output.hpp"
 #include "runtime/score/progress.hpp"
 #include "runtime/score/report.hpp"
+#include "runtime/score/standard_streams.hpp"
 #include "runtime/score/verify.hpp"
 
 namespace {
@@ -48,7 +48,10 @@ Report score_file(CommandLine line, const Inputs& inputs, const RowSet& rows) {
   std::unique_ptr<OutputWriter> output;
   std::optional<Compare> compare;
   std::optional<Verify> verify;
-  if (!line.compare.empty()) sinks.push_back(&compare.emplace(line.compare, rows, line.score));
+  if (!line.compare.empty()) {
+    sinks.push_back(&compare.emplace(line.compare, rows, line.score));
+    if (!compare->warning().empty()) complain(program_name, "warning: " + compare->warning());
+  }
   if (!line.output.empty()) sinks.push_back((output = open_output(line.output, rows, line.score)).get());
   if (line.verify) sinks.push_back(&verify.emplace(rows, line.score));
 
@@ -69,7 +72,10 @@ Report score_file(CommandLine line, const Inputs& inputs, const RowSet& rows) {
   report.output = line.output;
   report.other = line.compare;
   if (verify) report.verified = verify->differences();
-  if (compare) report.compared = compare->differences();
+  if (compare) {
+    report.compared = compare->differences();
+    report.compare_warning = compare->warning();
+  }
   return report;
 }
 
@@ -83,14 +89,14 @@ int run(const CommandLine& line) {
   const RowSet rows(inputs, line.limit_rows);
   const Report report = score_file(line, inputs, rows);
   const std::string text = line.json ? json_report(report) : text_report(report);
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw Error(ErrorKind::io, "the report could not be written to stdout");
+  if (!print_out(text)) throw Error(ErrorKind::io, "the report could not be written to stdout");
   return report.differs() ? exit_differences : exit_fine;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_streams();
   // A file size limit or a closed pipe is then an error of the write, with a sentence, and clean-up runs.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
@@ -99,9 +105,9 @@ int main(int argc, char** argv) {
     const auto line = parse_command_line(argc, argv, exit_code);
     return line ? run(*line) : exit_code;
   } catch (const std::bad_alloc&) {
-    std::fputs("bilogp-score: there is not enough memory for this\n", stderr);
+    complain(program_name, "there is not enough memory for this");
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "bilogp-score: %s\n", error.what());
+    complain(program_name, error.what());
   }
   return exit_bad_input;
 }

@@ -1,11 +1,13 @@
 #include "runtime/score/options.hpp"
 
-#include <cstdio>
+#include <sstream>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "bilogp/version.hpp"
+#include "runtime/backends/cpu/threads.hpp"
+#include "runtime/score/standard_streams.hpp"
 
 namespace bilogp::score {
 namespace {
@@ -72,8 +74,15 @@ void add_result_options(CLI::App& app, CommandLine& line) {
 // The library checks what it is given; here is what only the command line can get wrong. Empty when nothing is.
 std::string check_values(const CLI::App& app, CommandLine& line, const Texts& texts) {
   const LogpOptions& logp = line.score.logp;
-  if (app.count("--threads") > 0 && logp.threads < 1)
-    return fmt::format("--threads is {}, expected 1 or more", logp.threads);
+  for (const char* const option :
+       {"--logits", "--target-ids", "--sequence-ids", "--dtype", "--arch", "--output", "--compare"})
+    if (app.count(option) > 0 && app[option]->as<std::string>().empty())
+      return fmt::format("{} is empty, expected a name; see --help", option);
+  if (line.target.ends_with(':'))
+    return fmt::format("--arch {} names nothing behind the colon; leave the colon away, or see --help",
+                       in_quotes(line.target));
+  if (app.count("--threads") > 0 && (logp.threads < 1 || logp.threads > cpu::largest_thread_count))
+    return fmt::format("--threads is {}, expected 1 to {}", logp.threads, +cpu::largest_thread_count);
   if (app.count("--vocab-size") > 0 && logp.vocab_size < 1)
     return fmt::format("--vocab-size is {}, expected 1 or more", logp.vocab_size);
   if (app.count("--limit-rows") > 0 && line.limit_rows < 0)
@@ -92,7 +101,7 @@ std::string check_values(const CLI::App& app, CommandLine& line, const Texts& te
 std::optional<CommandLine> parse_command_line(int argc, const char* const* argv, int& exit_code) {
   CommandLine line;
   Texts texts;
-  CLI::App app(description, "bilogp-score");
+  CLI::App app(description, program_name);
   app.footer(details);
   add_input_options(app, line, texts);
   add_score_options(app, line, texts);
@@ -103,13 +112,15 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv,
     app.parse(argc, argv);
     complaint = check_values(app, line, texts);
   } catch (const CLI::Success& asked) {
-    app.exit(asked);
-    return std::nullopt;
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    if (print_out(text.str())) return std::nullopt;
+    complaint = "the answer could not be written to stdout";
   } catch (const CLI::ParseError& error) {
     complaint = fmt::format("{}; see --help", error.what());
   }
   if (complaint.empty()) return line;
-  fmt::print(stderr, "bilogp-score: {}\n", complaint);
+  complain(program_name, complaint);
   exit_code = exit_bad_input;
   return std::nullopt;
 }

@@ -12,6 +12,7 @@
 
 namespace bilogp::score {
 
+inline constexpr const char* program_name = "bilogp-score";
 enum ExitCode : int { exit_fine = 0, exit_differences = 1, exit_bad_input = 2 };
 
 struct CommandLine {
@@ -27,7 +28,7 @@ struct CommandLine {
 };
 
 // Empty when there is nothing left to do: help and version go to stdout, a wrong usage goes to stderr as one sentence,
-// and `exit_code` says which it was.
+// and `exit_code` is what the program ends with.
 std::optional<CommandLine> parse_command_line(int argc, const char* const* argv, int& exit_code);
 
 } // namespace bilogp::score

@@ -1,10 +1,11 @@
 #include "runtime/score/progress.hpp"
 
-#include <cstdio>
 #include <string>
 
 #include <fmt/format.h>
 #include <unistd.h>
+
+#include "runtime/score/standard_streams.hpp"
 
 namespace bilogp::score {
 
@@ -13,7 +14,7 @@ ProgressBar::ProgressBar(std::int64_t total, std::string_view unit)
       next_(start_ + std::chrono::milliseconds(500)) {}
 
 ProgressBar::~ProgressBar() {
-  if (drawn_) fmt::print(stderr, "\r\x1b[K");
+  if (drawn_) print_err("\r\x1b[K");
 }
 
 void ProgressBar::show(std::int64_t done) {
@@ -26,9 +27,8 @@ void ProgressBar::show(std::int64_t done) {
   const auto filled = static_cast<std::size_t>(part * width);
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const double left = done > 0 ? elapsed * (1 / part - 1) : 0;
-  fmt::print(stderr, "\r\x1b[K[{}{}] {:3.0f} %  {} of {} {}  {:.0f} s left", std::string(filled, '#'),
-             std::string(width - filled, '.'), 100 * part, done, total_, unit_, left);
-  std::fflush(stderr);
+  print_err(fmt::format("\r\x1b[K[{}{}] {:3.0f} %  {} of {} {}  {:.0f} s left", std::string(filled, '#'),
+                        std::string(width - filled, '.'), 100 * part, done, total_, unit_, left));
 }
 
 } // namespace bilogp::score

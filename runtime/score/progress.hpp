@@ -10,7 +10,7 @@
 namespace bilogp::score {
 
 // Draws one line on stderr, from half a second on and ten times a second at most; nothing where stderr is no terminal.
-// The line is wiped when the bar goes away.
+// The line is wiped when the bar goes away. A terminal that is gone does no harm.
 class ProgressBar {
 public:
   explicit ProgressBar(std::int64_t total, std::string_view unit = "rows");

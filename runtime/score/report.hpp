@@ -25,8 +25,9 @@ struct Report {
   SequenceScore total;
   std::vector<KernelInfo> kernels;
   ScoreTiming timing;
-  std::string output; // empty: none was written
-  std::string other;  // the file compared with
+  std::string output;          // empty: none was written
+  std::string other;           // the file compared with
+  std::string compare_warning; // what nobody could check about it
   std::optional<BitDifferences> verified;
   std::optional<BitDifferences> compared;
   std::optional<InvarianceReport> invariance;

@@ -118,6 +118,7 @@ std::string json_report(const Report& report) {
   if (report.compared) {
     json["compare"] = differences_json(*report.compared);
     json["compare"]["other"] = report.other;
+    if (!report.compare_warning.empty()) json["compare"]["warning"] = report.compare_warning;
   }
   if (report.invariance) json["invariance"] = invariance_json(*report.invariance);
   // File names may be any bytes.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "runtime/score/printable.hpp"
 #include "runtime/score/report.hpp"
 #include "runtime/score/text_table.hpp"
 
@@ -53,8 +54,8 @@ std::string kernels_text(const Report& report) {
 std::string rate_text(const char* what, const RowSet& rows, double seconds, int passes) {
   if (rows.rows() == 0 || seconds <= 0) return "";
   const auto n = static_cast<double>(rows.rows());
-  return fmt::format("{} {} rows in {}: {} rows/s, {:.2f} GB/s\n", what, grouped(rows.rows()), duration_text(seconds),
-                     grouped(static_cast<std::int64_t>(n / seconds)),
+  return fmt::format("{} {} in {}: {}/s, {:.2f} GB/s\n", what, counted(rows.rows(), "row"), duration_text(seconds),
+                     counted(static_cast<std::int64_t>(n / seconds), "row"),
                      1e-9 * passes * n * static_cast<double>(rows.row_bytes()) / seconds);
 }
 
@@ -69,9 +70,10 @@ std::string word_text(const DifferentRow& row, std::uint32_t bits, DType dtype) 
 std::string differences_text(const BitDifferences& differences, const std::string& against, const RowSet& rows) {
   std::string fields;
   for (const std::string& field : differences.fields) fields += (fields.empty() ? "" : ", ") + field;
-  std::string text = fmt::format("{} of {} bits differ from {}, in {} of {} rows ({})\n",
-                                 grouped(differences.bits_different), grouped(differences.bits_compared), against,
-                                 grouped(differences.rows_different), grouped(differences.rows_compared), fields);
+  std::string text =
+      fmt::format("{} of {} differ from {}, in {} of {} ({})\n", grouped(differences.bits_different),
+                  counted(differences.bits_compared, "bit"), against, grouped(differences.rows_different),
+                  counted(differences.rows_compared, "row"), fields);
   if (differences.first.empty()) return text;
   TextTable table({"row", "<field", "<here", "<there"});
   for (const DifferentRow& row : differences.first)
@@ -81,8 +83,8 @@ std::string differences_text(const BitDifferences& differences, const std::strin
 }
 
 std::string invariance_text(const InvarianceReport& invariance) {
-  std::string text = fmt::format("\nThe same {} rows scored in other ways (logp, lse and row_state of each):\n",
-                                 grouped(invariance.rows));
+  std::string text = fmt::format("\nThe same {} scored in other ways (logp, lse and row_state of each):\n",
+                                 counted(invariance.rows, "row"));
   TextTable table({"<", ""});
   const auto add = [&](const std::string& name, std::int64_t different, std::int64_t bits) {
     table.add({name, fmt::format("{} of {} bits differ", grouped(different), grouped(bits))});
@@ -101,7 +103,7 @@ std::string invariance_text(const InvarianceReport& invariance) {
   text += "\nPlain float32 sums of exp(x - max), on this machine alone:\n";
   TextTable plain_table({"<", ""});
   const auto add_plain = [&](const char* name, std::int64_t rows) {
-    plain_table.add({name, fmt::format("{} of {} rows differ", grouped(rows), grouped(plain.rows))});
+    plain_table.add({name, fmt::format("{} of {} differ", grouped(rows), counted(plain.rows, "row"))});
   };
   add_plain("left to right, against 8 partial sums", plain.simple_against_8);
   add_plain("8 partial sums, against 16", plain.partial_8_against_16);
@@ -119,18 +121,19 @@ bool Report::differs() const {
 std::string text_report(const Report& report) {
   const RowSet& rows = *report.rows;
   const LogpOptions& options = report.options.logp;
-  std::string text = fmt::format("{}: {} rows of {} {} logits, {} target ids", report.file, grouped(rows.rows()),
-                                 grouped(rows.columns()), to_string(rows.dtype()), to_string(rows.id_dtype()));
+  std::string text =
+      fmt::format("{}: {} of {} {} logits, {} target ids", printable(report.file), counted(rows.rows(), "row"),
+                  grouped(rows.columns()), to_string(rows.dtype()), to_string(rows.id_dtype()));
   if (rows.ids_per_row() > 1) text += fmt::format(" ({} a row)", rows.ids_per_row());
-  text += fmt::format("\n{} on {}, {} threads, temperature {}", report.contract, report.target, report.threads,
-                      static_cast<float>(options.temperature));
+  text += fmt::format("\n{} on {}, {}, temperature {}", report.contract, report.target,
+                      counted(report.threads, "thread"), static_cast<float>(options.temperature));
   if (options.vocab_size >= 0) text += fmt::format(", vocabulary {}", grouped(options.vocab_size));
   text += "\n\n" + sequences_text(report) + "\n" + kernels_text(report) + "\n";
   text += rate_text("scored", rows, report.timing.forward, 1);
   if (report.options.grad) text += rate_text("gradients of", rows, report.timing.backward, 2);
-  if (!report.output.empty()) text += fmt::format("wrote {}\n", report.output);
+  if (!report.output.empty()) text += fmt::format("wrote {}\n", printable(report.output));
   if (report.verified) text += differences_text(*report.verified, "the slow reference", rows);
-  if (report.compared) text += differences_text(*report.compared, report.other, rows);
+  if (report.compared) text += differences_text(*report.compared, printable(report.other), rows);
   if (report.invariance) text += invariance_text(*report.invariance);
   return text;
 }

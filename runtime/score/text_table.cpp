@@ -44,7 +44,12 @@ std::string grouped(std::int64_t number) {
   return digits;
 }
 
+std::string counted(std::int64_t number, std::string_view word) {
+  return fmt::format("{} {}{}", grouped(number), word, number == 1 ? "" : "s");
+}
+
 std::string duration_text(double seconds) {
+  if (seconds < 0.001) return fmt::format("{:.1f} us", 1e6 * seconds);
   return seconds < 0.1 ? fmt::format("{:.{}f} ms", 1000 * seconds, seconds < 0.01 ? 2 : 1)
                        : fmt::format("{:.2f} s", seconds);
 }

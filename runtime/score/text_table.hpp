@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace bilogp::score {
@@ -22,8 +23,10 @@ private:
   std::vector<std::vector<std::string>> lines_;
 };
 
-std::string grouped(std::int64_t number);  // "49,152"
-std::string duration_text(double seconds); // "2.1 ms", "0.31 s"
+std::string grouped(std::int64_t number); // "49,152"
+// "1 row", "49,152 rows": the word gets an s unless there is one of it.
+std::string counted(std::int64_t number, std::string_view word);
+std::string duration_text(double seconds); // "83.1 us", "2.10 ms", "0.31 s"
 std::string significant(double value);     // six significant digits; "-" for NaN
 
 } // namespace bilogp::score

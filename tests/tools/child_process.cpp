@@ -33,6 +33,7 @@ struct Pipe {
 
 [[noreturn]] void become(const std::vector<std::string>& command, const ChildOptions& options, int out, int err) {
   if (!options.stdout_path.empty()) out = ::open(options.stdout_path.c_str(), O_WRONLY);
+  if (!options.stderr_path.empty()) err = ::open(options.stderr_path.c_str(), O_WRONLY);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
   for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
@@ -45,6 +46,7 @@ struct Pipe {
     ::prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0);
     ::prctl(PR_CAPBSET_DROP, CAP_DAC_READ_SEARCH, 0, 0, 0);
   }
+  for (const int descriptor : options.closed) ::close(descriptor);
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -81,7 +83,9 @@ ChildResult run_child(const std::vector<std::string>& command, const ChildOption
   ChildResult result;
   collect(out, err, result);
   int status = 0;
-  ::waitpid(child, &status, 0);
+  rusage usage{};
+  ::wait4(child, &status, 0, &usage);
+  result.peak_kib = usage.ru_maxrss;
   result.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }

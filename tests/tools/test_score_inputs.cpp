@@ -88,14 +88,43 @@ TEST_CASE("missing tensors: the message lists those there are") {
   check_refused(run_score({directory.file("none.safetensors")}), "the file has no tensor at all");
 }
 
+TEST_CASE("the tensors named are the ones scored, whatever else is there") {
+  const TemporaryDirectory directory;
+  auto other = ramp(24);
+  std::reverse(other.begin(), other.end());
+  const NamedTensor scores{"scores", "F32", {3, 8}, bytes_of_values(ramp(24))};
+  const NamedTensor labels{"labels", "I64", {3}, bytes_of_values(std::vector<std::int64_t>{1, 2, 3})};
+  const NamedTensor logits{"logits", "F32", {3, 8}, bytes_of_values(other)};
+  const NamedTensor target_ids{"target_ids", "I64", {3}, bytes_of_values(std::vector<std::int64_t>{7, 7, 7})};
+  const auto answers = [&](std::vector<NamedTensor> tensors, std::vector<std::string> words) {
+    write_file(directory.file("in.safetensors"), safetensors_bytes(tensors));
+    words.insert(words.begin(), directory.file("in.safetensors"));
+    for (const std::string& word : {std::string("--output"), directory.file("out.csv")}) words.push_back(word);
+    CHECK(report_of(words)["rows"] == 3);
+    return read_file(directory.file("out.csv"));
+  };
+  const auto alone = [&](NamedTensor rows, NamedTensor ids) {
+    rows.name = "logits";
+    ids.name = "target_ids";
+    return answers({rows, ids}, {});
+  };
+  const std::vector<NamedTensor> all{logits, scores, target_ids, labels};
+  CHECK(answers(all, {}) == alone(logits, target_ids));
+  CHECK(answers(all, {"--logits", "scores"}) == alone(scores, target_ids));
+  CHECK(answers(all, {"--target-ids", "labels"}) == alone(logits, labels));
+  CHECK(answers(all, {"--logits", "scores", "--target-ids", "labels"}) == alone(scores, labels));
+  CHECK(alone(scores, labels) != alone(logits, labels));
+  CHECK(alone(scores, labels) != alone(scores, target_ids));
+}
+
 TEST_CASE("wrong usage is one sentence") {
   check_refused(run_score({}), "nothing to score");
   check_refused(run_score({"--no-such-option"}), "--no-such-option");
-  check_refused(run_score({sample_path(), "--threads", "0"}), "--threads is 0, expected 1 or more");
+  check_refused(run_score({sample_path(), "--threads", "0"}), "--threads is 0, expected 1 to 4096");
   check_refused(run_score({sample_path(), "--threads", "many"}), "--threads");
   check_refused(run_score({sample_path(), "--limit-rows", "-3"}), "--limit-rows is -3");
   check_refused(run_score({sample_path(), "one too many"}), "one too many");
-  check_refused(run_score({sample_path(), "--threads", "100000"}), "threads is 100000");
+  check_refused(run_score({sample_path(), "--threads", "100000"}), "--threads is 100000, expected 1 to 4096");
   check_refused(run_score({sample_path(), "--dtype", "int8"}),
                 "--dtype 'int8' is unknown, expected fp32, fp16 or bf16");
   check_refused(run_score({sample_path(), "--dtype", "fp16"}), "tensor 'logits' is BF16, but --dtype says float16");
@@ -108,6 +137,10 @@ TEST_CASE("wrong usage is one sentence") {
   check_refused(run_score({sample_path(), "--vocab-size", "100"}), "has the target id");
   check_refused(run_score({sample_path(), "--arch", "cpu:z80"}), "x86-64-v3");
   check_refused(run_score({sample_path(), "--arch", "abacus"}), "abacus");
+  for (const char* const arch : {"cpu:", "cuda:"})
+    check_refused(run_score({sample_path(), "--arch", arch}), "names nothing behind the colon");
+  for (const char* const option : {"--output", "--compare", "--arch", "--logits", "--target-ids", "--dtype"})
+    check_refused(run_score({sample_path(), option, ""}), std::string(option) + " is empty, expected a name");
 #if defined(__x86_64__)
   check_refused(run_score({sample_path(), "--arch", "cpu:aarch64"}), "aarch64");
 #endif

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "runtime/score/safetensors.hpp"
@@ -161,8 +162,53 @@ TEST_CASE("a run that fails or finds differences leaves what it should") {
   CHECK(read_file(copy) == read_file(sample_path()));
 }
 
-TEST_CASE("a report that cannot be written is an error") {
-  const ChildResult run = run_score({sample_path()}, {.stdout_path = "/dev/full"});
-  CHECK(run.exit_code == 2);
-  CHECK(has(run.err, "could not be written to stdout"));
+TEST_CASE("an output through a symbolic link is written where the link leads") {
+  namespace fs = std::filesystem;
+  const TemporaryDirectory directory;
+  fs::create_directory(directory.file("real"));
+  const std::string real = directory.file("real/out.csv");
+  const std::string link = directory.file("link.csv");
+  fs::create_symlink("real/out.csv", directory.file("middle"));
+  fs::create_symlink(directory.file("middle"), link);
+  const auto check_written = [&] {
+    const ChildResult run = run_score({sample_path(), "--output", link});
+    CHECK_MESSAGE(run.exit_code == 0, run.err);
+    CHECK(fs::is_symlink(link));
+    CHECK(fs::is_symlink(directory.file("middle")));
+    CHECK(fs::is_regular_file(fs::symlink_status(real)));
+    CHECK(lines_of(read_file(real)).size() == 49);
+    CHECK(std::distance(fs::directory_iterator(directory.file("real")), {}) == 1);
+    CHECK(directory.names().size() == 3);
+  };
+  check_written(); // there is no file yet
+  write_file(real, "old");
+  check_written();
+
+  fs::create_symlink("loop.csv", directory.file("loop.csv"));
+  CHECK(has(run_score({sample_path(), "--output", directory.file("loop.csv")}).err, "Too many levels"));
+  // The file that is scored stays, whatever name it is given.
+  write_file(directory.file("copy.safetensors"), read_file(sample_path()));
+  fs::create_symlink("copy.safetensors", directory.file("alias.safetensors"));
+  CHECK(has(run_score({directory.file("copy.safetensors"), "--output", directory.file("alias.safetensors")}).err,
+            "is a file that is being scored"));
+}
+
+TEST_CASE("a file larger than the memory allowed is scored in a little of it") {
+  // A gigabyte of zeros that takes no space on the disk.
+  constexpr std::size_t columns = 65536, rows = 8192, logits_bytes = 2 * rows * columns;
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("sparse.safetensors");
+  const std::string header = fmt::format(R"({{"logits":{{"dtype":"BF16","shape":[{0},{1}],"data_offsets":[0,{2}]}},)"
+                                         R"("target_ids":{{"dtype":"I32","shape":[{0}],"data_offsets":[{2},{3}]}}}})",
+                                         rows, columns, logits_bytes, logits_bytes + 4 * rows);
+  write_file(path, safetensors_bytes(header, ""));
+  std::filesystem::resize_file(path, 8 + header.size() + logits_bytes + 4 * rows);
+  const ChildResult run = run_score({path, "--json", "--output", directory.file("out.safetensors")});
+  REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+  const json report = json::parse(run.out);
+  CHECK(report["total"]["tokens"] == rows);
+  const auto answer = reference::score(std::vector<std::uint32_t>(columns, 0), std::vector<std::int64_t>{0}, {});
+  CHECK(report["total"]["mean_logp"].get<double>() == std::bit_cast<float>(answer.logp[0]));
+  // Two chunks of 64 MiB, the compiler, and room: half of the file.
+  CHECK(run.peak_kib < 512 * 1024);
 }

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +13,7 @@
 #include "runtime/score/atomic_file.hpp"
 #include "runtime/score/bit_differences.hpp"
 #include "runtime/score/invariance.hpp"
-#include "runtime/score/progress.hpp"
+#include "runtime/score/invariance_calls.hpp"
 #include "runtime/score/score_rows.hpp"
 #include "runtime/score/sequence_table.hpp"
 #include "runtime/score/text_table.hpp"
@@ -130,6 +129,33 @@ TEST_CASE("differences keep the first rows and count them all") {
   CHECK(differences.first[1].row == 3);
 }
 
+TEST_CASE("the invariance check counts a single wrong bit of any answer") {
+  score::Answers right(3);
+  for (std::size_t i = 0; i < right.logp.size(); ++i) right.logp[i] = right.lse[i] = 0xc0490fdbU;
+  for (std::int32_t& word : right.row_state) word = -7;
+  CHECK(right.bits() == 3 * 4 * 32);
+  CHECK(right.bits_different(right) == 0);
+  const auto check_one = [&](const score::Answers& wrong) {
+    CHECK(wrong.bits_different(right) == 1);
+    CHECK(right.bits_different(wrong) == 1);
+  };
+  for (int bit = 0; bit < 32; ++bit) {
+    for (std::size_t i = 0; i < right.logp.size(); ++i) {
+      score::Answers wrong = right;
+      wrong.logp[i] ^= 1U << bit;
+      check_one(wrong);
+      wrong = right;
+      wrong.lse[i] ^= 1U << bit;
+      check_one(wrong);
+    }
+    for (std::size_t i = 0; i < right.row_state.size(); ++i) {
+      score::Answers wrong = right;
+      wrong.row_state[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(wrong.row_state[i]) ^ 1U << bit);
+      check_one(wrong);
+    }
+  }
+}
+
 TEST_CASE("one different bit anywhere spoils the invariance report") {
   score::InvarianceReport report;
   report.checks = {{"a", 100, 0, 0}, {"b", 100, 0, 0}};
@@ -169,41 +195,15 @@ TEST_CASE("an interrupting signal removes the file that is not finished") {
   }
 }
 
-TEST_CASE("progress shows on a terminal after half a second, and nowhere else") {
-  const int terminal = ::posix_openpt(O_RDWR | O_NOCTTY);
-  REQUIRE(terminal >= 0);
-  REQUIRE(::grantpt(terminal) == 0);
-  REQUIRE(::unlockpt(terminal) == 0);
-  const std::string name = ::ptsname(terminal);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::dup2(::open(name.c_str(), O_RDWR | O_NOCTTY), STDERR_FILENO);
-    {
-      score::ProgressBar bar(100);
-      bar.show(10);
-      ::usleep(550'000);
-      bar.show(50);
-    }
-    ::_exit(0);
-  }
-  // The terminal gives what it got, and an error at the end of it.
-  std::string shown;
-  std::array<char, 4096> buffer{};
-  for (ssize_t got = 0; (got = ::read(terminal, buffer.data(), buffer.size())) > 0;)
-    shown.append(buffer.data(), static_cast<std::size_t>(got));
-  ::close(terminal);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  CHECK(shown.find(" 10 of 100 rows") == std::string::npos);
-  CHECK(shown.find(" 50 %  50 of 100 rows") != std::string::npos);
-  CHECK(shown.ends_with("\r\x1b[K"));
-}
-
 TEST_CASE("numbers for people") {
   CHECK(score::grouped(0) == "0");
   CHECK(score::grouped(999) == "999");
   CHECK(score::grouped(1000) == "1,000");
   CHECK(score::grouped(-1234567) == "-1,234,567");
+  CHECK(score::counted(1, "row") == "1 row");
+  CHECK(score::counted(0, "row") == "0 rows");
+  CHECK(score::counted(49152, "row") == "49,152 rows");
+  CHECK(score::duration_text(0.0000831) == "83.1 us");
   CHECK(score::duration_text(0.0021) == "2.10 ms");
   CHECK(score::duration_text(0.31) == "0.31 s");
   score::TextTable table({"n", "<name"});

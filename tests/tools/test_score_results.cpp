@@ -168,6 +168,99 @@ TEST_CASE("--compare: equal runs, a flipped bit, and files that cannot be compar
   refused({sample_path(), "--compare", directory.file("none.safetensors")}, "No such file");
 }
 
+TEST_CASE("--compare warns of a file that does not say what its bits depend on") {
+  const TemporaryDirectory directory;
+  const std::string path = directory.file("other.safetensors");
+  std::string logp = bytes_of_values(expected_at_temperature_1().logp);
+  const auto with_metadata = [&](const std::string& metadata) {
+    write_file(path, safetensors_bytes(
+                         R"({)" + metadata + R"("logp":{"dtype":"F32","shape":[48],"data_offsets":[0,192]}})", logp));
+    return run_score({sample_path(), "--compare", path, "--json"});
+  };
+  const ChildResult bare = with_metadata("");
+  CHECK(bare.exit_code == 0);
+  CHECK(bare.err.starts_with("bilogp-score: warning: "));
+  CHECK(has(bare.err, "does not say its contract, ignore_index, temperature, vocab_size; "));
+  CHECK(bare.err.find('\n') == bare.err.size() - 1);
+  CHECK(json::parse(bare.out)["compare"]["bits_different"] == 0);
+  CHECK(has(json::parse(bare.out)["compare"]["warning"], "does not say its contract"));
+
+  const std::string rest = R"("temperature":"1","vocab_size":"49152","ignore_index":"-100")";
+  CHECK(has(with_metadata(R"("__metadata__":{)" + rest + "},").err, "does not say its contract; "));
+  const ChildResult full = with_metadata(R"("__metadata__":{"contract":"bilogp.canon-1.portable",)" + rest + "},");
+  CHECK(full.exit_code == 0);
+  CHECK(full.err.empty());
+  CHECK_FALSE(json::parse(full.out)["compare"].contains("warning"));
+  const ChildResult foreign = with_metadata(R"("__metadata__":{"contract":"bilogp.canon-0.portable",)" + rest + "},");
+  CHECK(foreign.exit_code == 2);
+  CHECK(has(foreign.err, "was made with contract 'bilogp.canon-0.portable'"));
+
+  logp[3] = static_cast<char>(logp[3] ^ 1);
+  const ChildResult differs = with_metadata("");
+  CHECK(differs.exit_code == 1);
+  CHECK(has(differs.err, "warning: "));
+}
+
+TEST_CASE("--vocab-size: the columns behind it change nothing") {
+  const TemporaryDirectory directory;
+  const std::string out = directory.file("out.safetensors");
+  constexpr std::int64_t used = 49000, rows = 6;
+  const ChildResult run = run_score(
+      {sample_path(), "--vocab-size", "49000", "--limit-rows", "6", "--grad", "--verify", "--json", "--output", out});
+  REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+  CHECK(json::parse(run.out)["verify"]["bits_different"] == 0);
+  CHECK(json::parse(run.out)["vocab_size"] == used);
+  const Results results = read_results(out);
+  REQUIRE(results.logp.size() == rows);
+  bool any_column_mattered = false;
+  for (std::size_t row = 0; row < rows; ++row) {
+    // As if the file had no such columns.
+    auto logits = reference::sample_rows().row(static_cast<std::int64_t>(row));
+    logits.resize(used);
+    const std::vector<std::int64_t> ids{reference::sample_rows().target_ids[row]};
+    const reference::RowAnswer answer = reference::score(logits, ids, {});
+    CHECK(results.logp[row] == answer.logp[0]);
+    CHECK(results.lse[row] == answer.lse);
+    CHECK(static_cast<std::uint32_t>(results.row_state[2 * row]) == answer.state.m_bits);
+    CHECK(results.row_state[2 * row + 1] == answer.state.E);
+    any_column_mattered = any_column_mattered || answer.lse != expected_at_temperature_1().lse[row] ||
+                          answer.state.m_bits != expected_at_temperature_1().states[row].m_bits;
+  }
+  CHECK(any_column_mattered);
+}
+
+TEST_CASE("--vocab-size: the hand-made rows with NaN and large values behind it") {
+  const TemporaryDirectory directory;
+  int scored = 0;
+  for (const reference::HandCase& hand_case : reference::hand_cases()) {
+    const std::int64_t used = hand_case.options.vocab_size;
+    if (used < 0 || used == static_cast<std::int64_t>(hand_case.logits.size())) continue;
+    CAPTURE(hand_case.name);
+    const std::string path = directory.file("row.safetensors");
+    const std::string out = directory.file("out.safetensors");
+    write_file(path, safetensors_bytes({{"logits",
+                                         "F32",
+                                         {1, static_cast<std::int64_t>(hand_case.logits.size())},
+                                         bytes_of_values(hand_case.logits)},
+                                        {"target_ids", "I64", {1}, bytes_of_values(std::vector{hand_case.target})}}));
+    const ChildResult run =
+        run_score({path, "--vocab-size", std::to_string(used), "--temperature",
+                   fmt::format("{}", hand_case.options.temperature), "--grad", "--verify", "--output", out});
+    if (hand_case.target >= used) {
+      CHECK(run.exit_code == 2);
+      CHECK(has(run.err, fmt::format("row 0 has the target id {}, expected one in [0, {})", hand_case.target, used)));
+      continue;
+    }
+    REQUIRE_MESSAGE(run.exit_code == 0, run.err);
+    CHECK(has(run.out, fmt::format(", vocabulary {}\n", used)));
+    const Results results = read_results(out);
+    CHECK(results.logp == std::vector{hand_case.logp});
+    CHECK(results.lse == std::vector{hand_case.lse});
+    ++scored;
+  }
+  CHECK(scored > 0);
+}
+
 TEST_CASE("--compare looks at gradients where both have them") {
   const TemporaryDirectory directory;
   const std::string mine = directory.file("mine.safetensors");
