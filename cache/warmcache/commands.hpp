@@ -34,6 +34,8 @@ Json cuda_json(std::string& text);
 // Where the store is and why, as all commands put it.
 std::string place_of(const cache::Store& store);
 Json place_json(const cache::Store& store);
+// Why no store can be at its place, whatever the permissions, as a sentence; empty when one can.
+std::string why_no_place(const cache::Store& store);
 // How many kernels are stored; nothing when the store cannot be read, with the reason in `problem`.
 Json count_json(cache::Store& store, std::string& problem);
 

@@ -111,16 +111,15 @@ Json store_json(cache::Store& store, std::string& text, std::string& problem) {
   json["writable"] = writable;
   json["kernels"] = count;
   json["problem"] = unreadable;
-  text +=
-      fmt::format("Store: {}\n  {}, {} kernels, {} bytes\n", place_of(store), writable ? "writable" : "not writable",
-                  count.is_null() ? "unknown" : count.dump(), score::grouped(store.file_bytes()));
+  text += fmt::format("Store: {}\n  {}, {}, {}\n", place_of(store), writable ? "writable" : "not writable",
+                      count.is_null() ? "kernels unknown" : score::counted(count.get<std::int64_t>(), "kernel"),
+                      score::counted(store.file_bytes(), "byte"));
   // Bugs of the write-ahead log, which SQLite before 3.51.3 has, do not matter to a rollback journal.
   text += fmt::format("  SQLite {}, rollback journal (TRUNCATE)\n", cache::sqlite::library_version());
   json["sqlite_version"] = cache::sqlite::library_version();
   json["journal_mode"] = "truncate";
-  if (!unreadable.empty())
-    problem = unreadable;
-  else if (!writable && !cache::asked_for_memory(store.location()))
+  problem = unreadable.empty() ? why_no_place(store) : unreadable;
+  if (problem.empty() && !writable && !cache::asked_for_memory(store.location()))
     problem = "kernels cannot be stored: make the store's directory writable, or name another in BILOGP_CACHE_DIR";
   return json;
 }

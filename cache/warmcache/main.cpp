@@ -1,25 +1,19 @@
 // bilogp-warmcache: compiles kernels ahead of time and looks after their store.
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <new>
 
-#include <fmt/format.h>
-
 #include "bilogp/error.hpp"
 #include "cache/warmcache/commands.hpp"
+#include "runtime/score/standard_streams.hpp"
 
 namespace {
 
 using namespace bilogp;
 using namespace bilogp::warmcache;
 
-void complain(std::string_view text) {
-  while (!text.empty()) {
-    const std::size_t end = text.find('\n');
-    fmt::print(stderr, "bilogp-warmcache: {}\n", text.substr(0, end));
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-  }
+void complain(std::string_view lines) noexcept {
+  score::complain(program_name, lines);
 }
 
 Answer answer_to(const CommandLine& line, cache::Store& store) {
@@ -46,15 +40,16 @@ int run(const CommandLine& line) {
   // Paths may be of any bytes, JSON is UTF-8.
   const std::string text =
       line.json ? answer.json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : answer.text;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw Error(ErrorKind::io, "the answer could not be written to stdout");
+  const bool written = score::print_out(text);
   complain(answer.advice);
+  if (!written) throw Error(ErrorKind::io, "the answer could not be written to stdout");
   return answer.exit_code;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
+  score::occupy_standard_streams();
   // A closed pipe and a file size limit are then errors of the write, with a sentence.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
@@ -67,7 +62,7 @@ int main(int argc, char** argv) {
     const bool usage = error.kind() == ErrorKind::invalid_argument || error.kind() == ErrorKind::unsupported;
     return usage ? exit_usage : exit_problem;
   } catch (const std::bad_alloc&) {
-    std::fputs("bilogp-warmcache: there is not enough memory for this\n", stderr);
+    complain("there is not enough memory for this");
   } catch (const std::exception& error) {
     complain(error.what());
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -14,6 +14,7 @@
 #include "bilogp/version.hpp"
 #include "runtime/backends/cpu/targets.hpp"
 #include "runtime/backends/cuda/targets.hpp"
+#include "runtime/score/standard_streams.hpp"
 
 namespace bilogp::warmcache {
 
@@ -101,6 +102,11 @@ std::vector<std::string> targets_of(const std::vector<std::string>& texts) {
       const bool is_level =
           std::ranges::any_of(levels, [&](const std::string& level) { return text.starts_with(level); });
       const bool is_cuda = text.starts_with("sm_");
+      if (text.empty() || text.ends_with(':'))
+        throw Complaint(
+            fmt::format("--targets has '{}', which names no target; expected some of cpu, cuda, {}, sm_90a, "
+                        "..., all or cuda:all",
+                        text, fmt::join(levels, ", ")));
       add_once(targets, is_level ? "cpu:" + text : is_cuda ? "cuda:" + text : text);
     }
   }
@@ -172,7 +178,7 @@ std::string explained(const CLI::ParseError& error, int argc, const char* const*
 std::optional<CommandLine> parse_command_line(int argc, const char* const* argv, int& exit_code) {
   CommandLine line;
   WarmTexts texts;
-  CLI::App app(description, "bilogp-warmcache");
+  CLI::App app(description, program_name);
   app.footer(details);
   app.require_subcommand(1);
   app.set_version_flag("--version", fmt::format("bilogp-warmcache {} ({})", version(), contract_id()));
@@ -183,7 +189,7 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv,
       app.add_subcommand(subcommand.name, subcommand.text);
     app.get_subcommand(subcommand.name)->add_flag("--json", line.json, "print JSON instead of a table");
   }
-  exit_code = exit_fine;
+  exit_code = exit_usage;
   std::string complaint;
   try {
     app.parse(argc, argv);
@@ -192,15 +198,17 @@ std::optional<CommandLine> parse_command_line(int argc, const char* const* argv,
     translate(texts, line.warm);
     return line;
   } catch (const CLI::Success& asked) {
-    app.exit(asked);
-    return std::nullopt;
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    const bool written = score::print_out(text.str());
+    exit_code = written ? exit_fine : exit_problem;
+    if (!written) complaint = "the answer could not be written to stdout";
   } catch (const CLI::ParseError& error) {
     complaint = explained(error, argc, argv);
   } catch (const Complaint& error) {
     complaint = error.what();
   }
-  fmt::print(stderr, "bilogp-warmcache: {}\n", complaint);
-  exit_code = exit_usage;
+  score::complain(program_name, complaint);
   return std::nullopt;
 }
 

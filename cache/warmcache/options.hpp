@@ -10,6 +10,7 @@
 
 namespace bilogp::warmcache {
 
+inline constexpr const char* program_name = "bilogp-warmcache";
 inline constexpr int exit_fine = 0, exit_problem = 1, exit_usage = 2;
 
 enum class Command { warm, list, verify, where, clear, doctor };

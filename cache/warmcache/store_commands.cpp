@@ -5,14 +5,18 @@
 #include <fmt/format.h>
 
 #include "bilogp/error.hpp"
+#include "cache/directory.hpp"
 #include "cache/warmcache/commands.hpp"
+#include "runtime/score/printable.hpp"
 #include "runtime/score/text_table.hpp"
 
 namespace bilogp::warmcache {
 
 namespace {
 
+using score::counted;
 using score::grouped;
+using score::printable;
 
 std::string date_of(std::int64_t unix_seconds) {
   const auto seconds = static_cast<std::time_t>(unix_seconds);
@@ -38,8 +42,8 @@ std::string why_of(const cache::Location& location) {
 
 std::string place_of(const cache::Store& store) {
   const cache::Location& location = store.location();
-  return fmt::format("{} ({})", location.directory.empty() ? "memory only, nothing is kept" : store.file(),
-                     why_of(location));
+  return printable(fmt::format("{} ({})", location.directory.empty() ? "memory only, nothing is kept" : store.file(),
+                               why_of(location)));
 }
 
 Json place_json(const cache::Store& store) {
@@ -50,6 +54,16 @@ Json place_json(const cache::Store& store) {
           {"reason", location.reason},
           {"note", location.note},
           {"bytes", store.file_bytes()}};
+}
+
+std::string why_no_place(const cache::Store& store) {
+  const std::string& directory = store.location().directory;
+  if (directory.empty()) return "";
+  const std::string place = cache::existing_ancestor(directory);
+  if (cache::is_directory(place)) return "";
+  return fmt::format("{} is not a directory, so there is no store and none can be made; name a directory in "
+                     "BILOGP_CACHE_DIR",
+                     place);
 }
 
 Json count_json(cache::Store& store, std::string& problem) {
@@ -78,22 +92,25 @@ Answer list(cache::Store& store) {
                        {"created", date_of(entry.created_unix)},
                        {"key_hash", entry.key_hash},
                        {"key_text", entry.key_text}});
-    table.add({metadata.description, metadata.backend + ":" + metadata.target, metadata.compiler,
-               score::duration_text(seconds), grouped(entry.payload_bytes), date_of(entry.created_unix),
-               entry.key_hash.substr(0, 8)});
+    table.add({printable(metadata.description), printable(metadata.backend + ":" + metadata.target),
+               printable(metadata.compiler), score::duration_text(seconds), grouped(entry.payload_bytes),
+               date_of(entry.created_unix), entry.key_hash.substr(0, 8)});
   }
   answer.json = {{"store", place_json(store)}, {"entries", std::move(entries)}};
   answer.text = fmt::format("Store: {}\n", place_of(store));
   if (listed.empty())
     answer.text += "It has no kernels.\n";
   else
-    answer.text += fmt::format("{}{} kernels, {} bytes\n", table.text(), listed.size(), grouped(store.file_bytes()));
+    answer.text += fmt::format("{}{}, {}\n", table.text(), counted(static_cast<std::int64_t>(listed.size()), "kernel"),
+                               counted(store.file_bytes(), "byte"));
+  answer.advice = why_no_place(store);
+  if (!answer.advice.empty()) answer.exit_code = exit_problem;
   return answer;
 }
 
 Answer where(cache::Store& store) {
   Answer answer;
-  std::string problem;
+  std::string problem = why_no_place(store);
   const Json count = count_json(store, problem);
   answer.json = place_json(store);
   answer.json["kernels"] = count;
@@ -112,8 +129,8 @@ Answer clear(cache::Store& store) {
   const std::int64_t removed = store.clear();
   const std::int64_t freed = bytes - store.file_bytes();
   answer.json = {{"store", place_json(store)}, {"removed", removed}, {"bytes_freed", freed}};
-  answer.text = fmt::format("Store: {}\nRemoved {} kernel{}, {} bytes given back.\n", place_of(store), removed,
-                            removed == 1 ? "" : "s", grouped(freed));
+  answer.text = fmt::format("Store: {}\nRemoved {}, {} given back.\n", place_of(store), counted(removed, "kernel"),
+                            counted(freed, "byte"));
   return answer;
 }
 

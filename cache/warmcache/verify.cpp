@@ -6,6 +6,7 @@
 #include "cache/warmcache/commands.hpp"
 #include "runtime/backends/cpu/image.hpp"
 #include "runtime/backends/cuda/module.hpp"
+#include "runtime/score/printable.hpp"
 #include "runtime/score/text_table.hpp"
 
 namespace bilogp::warmcache {
@@ -68,13 +69,14 @@ Answer verify(cache::Store& store) {
                    {"target", entry.metadata.target},
                    {"key_hash", entry.key_hash},
                    {"why", why}});
-    table.add({entry.metadata.description, entry.metadata.backend + ":" + entry.metadata.target,
-               entry.key_hash.substr(0, 8), why});
+    table.add({score::printable(entry.metadata.description),
+               score::printable(entry.metadata.backend + ":" + entry.metadata.target), entry.key_hash.substr(0, 8),
+               score::printable(why)});
   }
   answer.json = {{"store", place_json(store)}, {"checked", report.checked}, {"bad", std::move(bad)}};
   answer.text =
-      fmt::format("Store: {}\n{}{} kernel{} checked, {} bad\n", place_of(store), report.bad.empty() ? "" : table.text(),
-                  report.checked, report.checked == 1 ? "" : "s", report.bad.size());
+      fmt::format("Store: {}\n{}{} checked, {} bad\n", place_of(store), report.bad.empty() ? "" : table.text(),
+                  score::counted(report.checked, "kernel"), report.bad.size());
   if (!report.bad.empty()) {
     answer.advice = "a bad kernel is never run: it is dropped and compiled again when it is needed; "
                     "`bilogp-warmcache clear` removes all kernels now";

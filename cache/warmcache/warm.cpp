@@ -168,13 +168,14 @@ Answer warm(const WarmRequest& request, cache::Store& store) {
                  {"compiled", compiled},
                  {"failures", work.failures},
                  {"seconds", seconds}};
-  answer.text = fmt::format("{}{} compiled, {} already there, in {}\nStore: {}\n", table.text(), compiled,
-                            work.kernels.size() - compiled, score::duration_text(seconds), place_of(store));
+  answer.text =
+      fmt::format("{}{} compiled, {} already there, in {}\nStore: {}\n", work.kernels.empty() ? "" : table.text(),
+                  compiled, work.kernels.size() - compiled, score::duration_text(seconds), place_of(store));
   for (const std::string& failure : work.failures) answer.advice += (answer.advice.empty() ? "" : "\n") + failure;
   if (missing > 0)
-    answer.advice +=
-        fmt::format("{}{} kernels are not in the store: `bilogp-warmcache doctor` says what is wrong with it",
-                    answer.advice.empty() ? "" : "\n", missing);
+    answer.advice += fmt::format("{}{} not in the store: `bilogp-warmcache doctor` says what is wrong with it",
+                                 answer.advice.empty() ? "" : "\n",
+                                 missing == 1 ? "1 kernel is" : fmt::format("{} kernels are", missing));
   if (!answer.advice.empty()) answer.exit_code = exit_problem;
   return answer;
 }

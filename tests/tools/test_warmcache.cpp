@@ -3,27 +3,21 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <future>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <sqlite3.h>
-#include <unistd.h>
 
 #include "cache/key.hpp"
 #include "cache/store.hpp"
-#include "tests/tools/child_process.hpp"
+#include "tests/tools/warmcache_store.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
-using bilogp::test::ChildOptions;
-using bilogp::test::ChildResult;
+using namespace bilogp::test;
 using Json = nlohmann::json;
 
 #if defined(__aarch64__)
@@ -33,62 +27,6 @@ constexpr const char* foreign_level = "x86-64-v3";
 constexpr const char* own_level = "x86-64-v2";
 constexpr const char* foreign_level = "aarch64";
 #endif
-
-class StoreOfCase {
-public:
-  StoreOfCase() {
-    std::string name = (fs::temp_directory_path() / "bilogp-warmcache-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no scratch directory");
-    path_ = name;
-    options.environment = {{"BILOGP_CACHE_DIR", directory()}};
-  }
-  ~StoreOfCase() {
-    std::error_code ignored;
-    fs::permissions(directory(), fs::perms::owner_all, ignored);
-    fs::remove_all(path_, ignored);
-  }
-  StoreOfCase(const StoreOfCase&) = delete;
-  StoreOfCase& operator=(const StoreOfCase&) = delete;
-
-  [[nodiscard]] std::string directory() const { return path_ + "/store"; }
-  [[nodiscard]] std::string file() const { return directory() + "/kernels-v1.db"; }
-
-  [[nodiscard]] ChildResult run(std::vector<std::string> words) const {
-    words.insert(words.begin(), BILOGP_WARMCACHE);
-    return bilogp::test::run_child(words, options);
-  }
-  // The answer in JSON; the exit status must be as expected.
-  [[nodiscard]] Json ask(std::vector<std::string> words, int exit_code = 0) const {
-    words.emplace_back("--json");
-    const ChildResult result = run(words);
-    CAPTURE(result.err);
-    CHECK(result.exit_code == exit_code);
-    CHECK(result.err.empty() == (exit_code == 0));
-    return Json::parse(result.out);
-  }
-  // Two small kernels for this machine.
-  void warm_two() const { REQUIRE(ask({"warm", "--operators", "finish", "--id-dtypes", "all"})["compiled"] == 2); }
-
-  void without_compiler() { options.environment["BILOGP_CLANG_COMPONENT"] = path_ + "/no-such-component.so"; }
-
-  ChildOptions options;
-
-private:
-  std::string path_;
-};
-
-void run_sql(const std::string& path, const std::string& statements) {
-  sqlite3* database = nullptr;
-  const bool good = sqlite3_open(path.c_str(), &database) == SQLITE_OK &&
-                    sqlite3_exec(database, statements.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK;
-  const std::string message = sqlite3_errmsg(database);
-  sqlite3_close(database);
-  if (!good) throw std::runtime_error(message);
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 } // namespace
 
@@ -106,6 +44,7 @@ TEST_CASE("bad usage: exit status 2, one sentence on stderr, nothing on stdout")
       {{"warm", "--vocab-sizes", "1e5"}, "1e5"},
       {{"warm", "--jobs", "0"}, "--jobs"},
       {{"warm", "--targets", "x86-64-v9"}, "cpu:x86-64-v3"},
+      {{"warm", "--targets", "cpu:"}, "--targets has 'cpu:', which names no target"},
       {{"warm", "--targets", "cuda:sm_61"}, "cuda:sm_90a"},
       {{"warm", "--targets", "hip:gfx942"}, "cpu and cuda back ends"},
       {{"warm", "--numerics", "fast"}, "expected some of portable"},
@@ -294,55 +233,4 @@ TEST_CASE("doctor says what works and why the rest does not, and leaves the stor
   CHECK(doctor["store"]["writable"] == true);
   CHECK(doctor["store"]["journal_mode"] == "truncate");
   CHECK(contains(store.run({"doctor"}).out, "cuda  cannot launch"));
-}
-
-TEST_CASE("a store that cannot be written is a problem that is named") {
-  StoreOfCase store;
-  store.warm_two();
-  fs::permissions(store.file(), fs::perms::owner_read);
-  fs::permissions(store.directory(), fs::perms::owner_read | fs::perms::owner_exec);
-  store.options.obey_permissions = true;
-  const Json doctor = store.ask({"doctor"}, 1);
-  CHECK(doctor["store"]["writable"] == false);
-  CHECK(store.ask({"list"})["entries"].size() == 2);
-  CHECK(store.ask({"warm", "--operators", "finish", "--id-dtypes", "all"})["compiled"] == 0);
-  const Json warmed = store.ask({"warm", "--operators", "backward", "--dtypes", "bf16"}, 1);
-  REQUIRE(warmed["kernels"].size() == 1);
-  CHECK(warmed["kernels"][0]["stored"] == false);
-  CHECK(store.run({"clear"}).exit_code == 1);
-}
-
-TEST_CASE("a damaged store is named, and clear mends it") {
-  const StoreOfCase store;
-  store.warm_two();
-  {
-    std::ofstream file(store.file(), std::ios::binary | std::ios::trunc);
-    file << std::string(50'000, 'x');
-  }
-  for (const char* command : {"list", "verify", "where"}) {
-    CAPTURE(command);
-    const ChildResult result = store.run({command});
-    CHECK(result.exit_code == 1);
-    CHECK(contains(result.err, "`bilogp-warmcache clear` removes it"));
-  }
-  CHECK(contains(store.run({"where"}).out, store.file()));
-  CHECK(store.run({"clear"}).exit_code == 0);
-  CHECK(store.ask({"list"})["entries"].empty());
-  store.warm_two();
-}
-
-TEST_CASE("a store in memory only keeps nothing, which is a problem for warm alone") {
-  StoreOfCase store;
-  store.options.environment["BILOGP_CACHE_DIR"] = ":memory:";
-  CHECK(store.ask({"where"})["file"].is_null());
-  CHECK(store.ask({"list"})["entries"].empty());
-  CHECK(store.ask({"warm", "--operators", "finish"}, 1)["kernels"][0]["stored"] == false);
-}
-
-TEST_CASE("an answer that cannot be written is an error") {
-  StoreOfCase store;
-  store.options.stdout_path = "/dev/full";
-  const ChildResult result = store.run({"where"});
-  CHECK(result.exit_code == 1);
-  CHECK(contains(result.err, "could not be written"));
 }
