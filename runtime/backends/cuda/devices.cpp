@@ -32,7 +32,7 @@ DeviceLimits limits_of(const Driver& driver, DeviceOrdinal device) {
   limits.shared_per_multiprocessor = attribute(driver, device, DeviceAttribute::max_shared_memory_per_multiprocessor);
   limits.l2_bytes = attribute(driver, device, DeviceAttribute::l2_cache_size);
   limits.has_clusters =
-      limits.capability >= bulk_copy_capability && attribute(driver, device, DeviceAttribute::cluster_launch) != 0;
+      has_hopper_plans(limits.capability) && attribute(driver, device, DeviceAttribute::cluster_launch) != 0;
   return limits;
 }
 

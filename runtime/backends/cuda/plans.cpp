@@ -100,13 +100,13 @@ bool plan_serves(const LaunchShape& shape, const DeviceLimits& limits, int force
 }
 
 std::vector<std::string> plan_definitions(const Specialization& spec, int capability) {
-  if (spec.variant != 0 && capability >= bulk_copy_capability) return hopper_definitions(spec);
+  if (spec.variant != 0 && has_hopper_plans(capability)) return hopper_definitions(spec);
   return {fmt::format("BILOGP_WARPS={}", plain_warps)};
 }
 
 std::vector<std::uint8_t> variants_of(Operator op, DType logits_dtype, int capability) {
   std::vector<std::uint8_t> variants = {0};
-  if (capability >= bulk_copy_capability)
+  if (has_hopper_plans(capability))
     for (const std::uint8_t variant : hopper_variants(op, logits_dtype)) variants.push_back(variant);
   return variants;
 }

@@ -16,6 +16,10 @@ struct Target {
 // Oldest and newest first compute capability that the kernels are written for.
 constexpr int oldest_capability = 75;
 constexpr int bulk_copy_capability = 90; // bulk copies and clusters
+// Hopper's plans: consumer cards from 12.0 on have these too, but not the shared memory that the plans hold rows in.
+constexpr bool has_hopper_plans(int capability) {
+  return capability >= bulk_copy_capability && capability < 120;
+}
 
 // "sm_75", "sm_80", ... in rising order, Hopper as sm_90a. Which of them can be compiled for is NVRTC's to say, at the
 // first compile: naming them loads nothing.
