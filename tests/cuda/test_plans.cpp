@@ -18,7 +18,7 @@ using cuda_test::Problem;
 using cuda_test::Storage;
 
 constexpr std::int64_t row_counts[] = {2, 7, 33, 66, 140, 300};
-constexpr std::int64_t widths[] = {32768, 8192, 65536, 128256, 151936};
+constexpr std::int64_t widths[] = {32768, 16384, 8192, 65536, 128256, 151936};
 
 cuda::LaunchShape shape_of(Operator op, const Mix& mix) {
   cuda::LaunchShape shape;
