@@ -12,42 +12,61 @@
 namespace bilogp {
 namespace {
 
-// The shards in column order; throws unless they cover [0, full_vocab) once.
-std::vector<ShardNodes> ordered_shards(const LogpFinishArgs& args, int leading) {
+struct Scratch { // of the calling thread, grown and kept: a call allocates nothing after the first
+  std::vector<const ShardNodes*> shards; // in column order
+  std::vector<int> slots;                // of their nodes in the row space
+  std::vector<kernel::ShardNodesArgument> arguments;
+};
+
+Scratch& scratch_of_thread() {
+  static thread_local Scratch scratch;
+  return scratch;
+}
+
+void check_nodes(const ShardNodes& shard, const LogpFinishArgs& args, int leading) {
+  const TensorView& nodes = shard.nodes;
+  check::dtype("nodes", nodes, DType::int32);
+  if (nodes.rank != leading + 2)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("nodes have {} dimensions; expected {}, [..., nodes, 2]", nodes.rank, leading + 2));
+  TensorView without_last = nodes;
+  without_last.rank = nodes.rank - 1;
+  check::shape("nodes (without the last dimension of 2)", without_last, args.target_ids, leading,
+               node_count(shard.shard_begin, shard.shard_end, args.full_vocab));
+  if (nodes.shape[nodes.rank - 1] != 2)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("nodes have {} words each; expected 2", nodes.shape[nodes.rank - 1]));
+  check::last_stride_one("nodes", nodes);
+  check::memory("nodes", nodes);
+  check::same_device("nodes", nodes, args.target_ids);
+}
+
+// Orders the shards by column; throws unless they cover [0, full_vocab) once.
+void order_shards(const LogpFinishArgs& args, int leading, std::vector<const ShardNodes*>& shards) {
   if (args.shards.empty())
     throw Error(ErrorKind::invalid_argument, "logp_finish was given no shards; expected the nodes of all of them");
-  std::vector<ShardNodes> shards(args.shards.begin(), args.shards.end());
+  shards.clear();
+  for (const ShardNodes& shard : args.shards) shards.push_back(&shard);
   std::ranges::sort(shards, {}, &ShardNodes::shard_begin);
   std::int64_t covered = 0;
-  for (const ShardNodes& shard : shards) {
-    check_shard(shard.shard_begin, shard.shard_end, args.full_vocab);
-    if (shard.shard_begin != covered)
+  for (const ShardNodes* shard : shards) {
+    check_shard(shard->shard_begin, shard->shard_end, args.full_vocab);
+    if (shard->shard_begin != covered)
       throw Error(ErrorKind::invalid_argument,
                   fmt::format("a shard begins at column {}, but the shards before it end at {}; expected shards that "
                               "cover [0, {}) once",
-                              shard.shard_begin, covered, args.full_vocab));
-    covered = shard.shard_end;
-    const TensorView& nodes = shard.nodes;
-    const std::string name = fmt::format("nodes of the shard [{}, {})", shard.shard_begin, shard.shard_end);
-    check::dtype(name, nodes, DType::int32);
-    if (nodes.rank != leading + 2)
-      throw Error(ErrorKind::invalid_argument,
-                  fmt::format("{} have {} dimensions; expected {}, [..., nodes, 2]", name, nodes.rank, leading + 2));
-    TensorView without_last = nodes;
-    without_last.rank = nodes.rank - 1;
-    check::shape(name + " (without the last dimension of 2)", without_last, args.target_ids, leading,
-                 node_count(shard.shard_begin, shard.shard_end, args.full_vocab));
-    if (nodes.shape[nodes.rank - 1] != 2)
-      throw Error(ErrorKind::invalid_argument,
-                  fmt::format("{} has {} words per node; expected 2", name, nodes.shape[nodes.rank - 1]));
-    check::last_stride_one(name, nodes);
-    check::memory(name, nodes);
-    check::same_device(name, nodes, args.target_ids);
+                              shard->shard_begin, covered, args.full_vocab));
+    covered = shard->shard_end;
+    try {
+      check_nodes(*shard, args, leading);
+    } catch (const Error& error) {
+      throw Error(error.kind(),
+                  fmt::format("the shard [{}, {}): {}", shard->shard_begin, shard->shard_end, error.what()));
+    }
   }
   if (covered != args.full_vocab)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("the shards end at column {}; expected them to cover [0, {})", covered, args.full_vocab));
-  return shards;
 }
 
 void check_output(std::string_view name, const TensorView& output, const LogpFinishArgs& args, int leading, DType dtype,
@@ -65,16 +84,15 @@ struct Checked {
   int leading_rank = 0;
   std::int64_t vocab_size = 0;
   float temperature = 1;
-  std::vector<ShardNodes> shards; // in column order
 };
 
-Checked check_arguments(const LogpFinishArgs& args) {
+Checked check_arguments(const LogpFinishArgs& args, Scratch& scratch) {
   Checked checked;
   check::id_dtype("target_ids", args.target_ids);
   check::memory("target_ids", args.target_ids);
   const int leading = checked.leading_rank = args.target_ids.rank;
   if (leading < 1) throw Error(ErrorKind::invalid_argument, "target_ids has no dimension; expected [...]");
-  checked.shards = ordered_shards(args, leading);
+  order_shards(args, leading, scratch.shards);
   check::dtype("target_logit", args.target_logit, DType::float32);
   check::row_input("target_logit", args.target_logit, args.target_ids, leading);
   check_output("logp", args.logp, args, leading, DType::float32, -1);
@@ -92,14 +110,13 @@ Checked check_arguments(const LogpFinishArgs& args) {
 
 struct Slots {
   int ids, target_logit, logp, lse = -1, row_state = -1, temperature = -1;
-  std::vector<int> nodes; // per shard
 };
 
 kernel::LogpFinishArguments kernel_arguments(const LogpFinishArgs& args, const Checked& checked, const RowSpace& space,
                                              const Slots& slots, std::int64_t launch) {
   kernel::LogpFinishArguments a{};
   set_row_options(a.options, args.options, space, checked.temperature, checked.vocab_size, slots.temperature, launch);
-  a.shard_count = static_cast<std::int64_t>(checked.shards.size());
+  a.shard_count = static_cast<std::int64_t>(args.shards.size());
   a.full_vocab = args.full_vocab;
   a.target_ids = moved_bytes(args.target_ids, space.offset(slots.ids, launch));
   a.id_strides = space.strides(slots.ids);
@@ -119,35 +136,35 @@ kernel::LogpFinishArguments kernel_arguments(const LogpFinishArgs& args, const C
   return a;
 }
 
-kernel::ShardNodesArgument shard_argument(const Checked& checked, const RowSpace& space, const Slots& slots,
+kernel::ShardNodesArgument shard_argument(const Scratch& scratch, const RowSpace& space, int node_dimension,
                                           std::size_t shard, std::int64_t launch) {
-  const ShardNodes& nodes = checked.shards[shard];
-  const int slot = slots.nodes[shard];
+  const ShardNodes& nodes = *scratch.shards[shard];
+  const int slot = scratch.slots[shard];
   return {moved<const kernel::i32>(nodes.nodes, space.offset(slot, launch)), space.strides(slot),
-          nodes.nodes.strides[checked.leading_rank], nodes.shard_begin, nodes.shard_end};
+          nodes.nodes.strides[node_dimension], nodes.shard_begin, nodes.shard_end};
 }
 
 void finish_on_gpu(const GpuCall& call, const LogpFinishArgs& args, const Checked& checked, const RowSpace& space,
-                   const Slots& slots) {
-  if (checked.shards.size() > kernel::largest_shard_count)
+                   const Slots& slots, const Scratch& scratch) {
+  if (args.shards.size() > kernel::largest_shard_count)
     throw Error(ErrorKind::unsupported,
                 fmt::format("logp_finish was given {} shards; on a GPU it joins at most {} in one call",
-                            checked.shards.size(), +kernel::largest_shard_count));
+                            args.shards.size(), +kernel::largest_shard_count));
   call.check_tensors({{"target_ids", &args.target_ids},
                       {"target_logit", &args.target_logit},
                       {"logp", &args.logp},
                       {"lse", &args.lse},
                       {"row_state", &args.row_state}});
-  for (const ShardNodes& shard : checked.shards) call.check_tensors({{"nodes", &shard.nodes}});
+  for (const ShardNodes& shard : args.shards) call.check_tensors({{"nodes", &shard.nodes}});
   call.check_target_ids(args.target_ids, checked.leading_rank, checked.vocab_size);
   const Specialization spec{Operator::logp_finish, DType::float32, args.target_ids.dtype, 0, args.options.numerics};
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
     kernel::LogpFinishArguments arguments = kernel_arguments(args, checked, space, slots, launch);
     kernel::GpuShards shards;
-    for (std::size_t s = 0; s < checked.shards.size(); ++s)
-      shards.shards[s] = shard_argument(checked, space, slots, s, launch);
+    for (std::size_t s = 0; s < scratch.shards.size(); ++s)
+      shards.shards[s] = shard_argument(scratch, space, checked.leading_rank, s, launch);
     cuda::LaunchShape shape;
-    shape.columns = shape.stored_columns = static_cast<std::int64_t>(checked.shards.size());
+    shape.columns = shape.stored_columns = static_cast<std::int64_t>(args.shards.size());
     shape.vocab_size = checked.vocab_size;
     call.launch(spec, shape, arguments, space, launch, &shards);
   }
@@ -156,26 +173,30 @@ void finish_on_gpu(const GpuCall& call, const LogpFinishArgs& args, const Checke
 } // namespace
 
 void Runtime::logp_finish(const LogpFinishArgs& args) {
-  const Checked checked = check_arguments(args);
+  Scratch& scratch = scratch_of_thread();
+  const Checked checked = check_arguments(args, scratch);
   RowSpace space(args.target_ids, checked.leading_rank);
   if (space.rows() == 0) return;
-  Slots slots{space.add(args.target_ids), space.add(args.target_logit), space.add(args.logp), -1, -1, -1, {}};
+  Slots slots{space.add(args.target_ids), space.add(args.target_logit), space.add(args.logp)};
   if (args.lse.present()) slots.lse = space.add(args.lse);
   if (args.row_state.present()) slots.row_state = space.add(args.row_state);
   if (args.options.temperature_per_row.present()) slots.temperature = space.add(args.options.temperature_per_row);
-  for (const ShardNodes& shard : checked.shards) slots.nodes.push_back(space.add(shard.nodes));
+  scratch.slots.clear();
+  for (const ShardNodes* shard : scratch.shards) scratch.slots.push_back(space.add(shard->nodes));
   space.collapse();
   if (GpuCall::is_meant(args.target_ids.device))
-    return finish_on_gpu(GpuCall(*this, args.target_ids.device, args.options, args.stream), args, checked, space,
-                         slots);
+    return finish_on_gpu(GpuCall(*this, args.target_ids.device, args.options, args.stream), args, checked, space, slots,
+                         scratch);
 
   Runtime& runtime = Binding::launchable(*this, args.target_ids.device);
   const Specialization spec{Operator::logp_finish, DType::float32, args.target_ids.dtype};
   const cpu::KernelFunction function = Binding::cpu_function(runtime, spec);
-  std::vector<kernel::ShardNodesArgument> shards(checked.shards.size());
+  std::vector<kernel::ShardNodesArgument>& shards = scratch.arguments;
+  shards.resize(scratch.shards.size());
   CallErrors errors;
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
-    for (std::size_t s = 0; s < shards.size(); ++s) shards[s] = shard_argument(checked, space, slots, s, launch);
+    for (std::size_t s = 0; s < shards.size(); ++s)
+      shards[s] = shard_argument(scratch, space, checked.leading_rank, s, launch);
     kernel::LogpFinishArguments a = kernel_arguments(args, checked, space, slots, launch);
     a.shards = shards.data();
     const std::int64_t rows = space.rows_per_launch();

@@ -33,7 +33,7 @@ public:
 
 private:
   using Dimensions = std::array<std::int64_t, TensorView::max_rank>;
-  static constexpr int inline_slots = 12;
+  static constexpr int inline_slots = 24; // 16 shards and what goes with them
 
   [[nodiscard]] const Dimensions& slot(int index) const noexcept {
     return index < inline_slots ? slots_[static_cast<std::size_t>(index)]

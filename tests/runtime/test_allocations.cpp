@@ -4,7 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <set>
@@ -170,7 +169,7 @@ template<class Call> std::int64_t allocations_of(int repeats, const Call& call) 
   return allocations.load() - before;
 }
 
-// Hands the calls of all operators but logp_finish to `check`, by name.
+// Hands the calls of all operators to `check`, by name.
 template<class Check> void for_each_call(Rows& rows, const Check& check) {
   Runtime& runtime = Runtime::get("cpu");
   for (const std::int64_t k : {1, 3}) {
@@ -192,6 +191,8 @@ template<class Check> void for_each_call(Rows& rows, const Check& check) {
     const bilogp::LogpPartialArgs partial = rows.partial(shard);
     check("logp_partial", [&] { runtime.logp_partial(partial); });
   }
+  const bilogp::LogpFinishArgs finish = rows.finish(); // of the nodes that the two have left
+  check("logp_finish", [&] { runtime.logp_finish(finish); });
 }
 
 // The files of the code that made the latest `number` allocations, each once; without oneTBB's own.
@@ -249,33 +250,4 @@ TEST_CASE("a warm call on several threads allocates nothing, once oneTBB's pools
       CHECK(counted == 0);
     });
   }
-}
-
-// It puts the caller's shards into order, and names each for what it may have to say.
-TEST_CASE("logp_finish allocates for its shards alone, whatever its rows and columns") {
-  Runtime& runtime = Runtime::get("cpu");
-  for (const std::int64_t row_count : {1, 4, 64}) {
-    Rows rows(row_count, 50 * row_count + 2, 1);
-    const bilogp::LogpFinishArgs args = rows.finish();
-    const auto call = [&] { runtime.logp_finish(args); };
-    call();
-    const std::int64_t first = allocations_of(1, call);
-    CHECK(first <= 6 * static_cast<std::int64_t>(args.shards.size()));
-    CHECK(allocations_of(100, call) == 100 * first);
-  }
-}
-
-TEST_CASE("a call of one tiny row takes microseconds at most") {
-  bilogp::Runtime& runtime = bilogp::Runtime::get("cpu");
-  Rows rows(1, 2, 1);
-  const bilogp::LogpArgs args = rows.forward(1);
-  runtime.logp(args);
-  double best = 1;
-  for (int round = 0; round < 20; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < 1000; ++i) runtime.logp(args);
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / 1000);
-  }
-  MESSAGE("one call of one row of two columns: " << best * 1e9 << " ns, kernel included");
-  CHECK(best < 20e-6); // the benchmark has the figure; this catches a lock, a file or a compile on the way
 }

@@ -106,7 +106,7 @@ TEST_CASE("shards: wrong nodes are refused") {
   TwoShards two;
   SUBCASE("one node too few, to finish") {
     --two.shards[0].nodes.shape[1];
-    CHECK_REFUSED(two.batch, invalid_argument, cpu().logp_finish(two.finish()), "nodes of the shard [24, 40)",
+    CHECK_REFUSED(two.batch, invalid_argument, cpu().logp_finish(two.finish()), "the shard [24, 40)",
                   "[3, " + std::to_string(two.right_count) + "]");
   }
   SUBCASE("three words per node, to finish") {
@@ -116,7 +116,7 @@ TEST_CASE("shards: wrong nodes are refused") {
   SUBCASE("no nodes at all, to finish") {
     two.shards[0].nodes = {};
     two.shards[0].nodes.dtype = DType::int32;
-    CHECK_REFUSED(two.batch, invalid_argument, cpu().logp_finish(two.finish()), "nodes of the shard [24, 40)");
+    CHECK_REFUSED(two.batch, invalid_argument, cpu().logp_finish(two.finish()), "the shard [24, 40)");
   }
   SUBCASE("one node too many, from partial") {
     bilogp::LogpPartialArgs args = two.partial(0, 24);

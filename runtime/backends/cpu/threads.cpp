@@ -54,12 +54,15 @@ int threads_from_environment() {
   return threads;
 }
 
-// oneTBB allows one thread per core; a caller who asks for more gets them, and no notice on stderr. Kept for the life
-// of the process: the limit would fall back with the object.
+// oneTBB allows one thread per core; a caller who asks for more gets them, and no notice on stderr. The least of all
+// limits that exist holds, so a new one replaces the old. Called with one mutex held; kept to the end of the process.
 void allow_threads(int threads) {
+  static tbb::global_control* own = nullptr;
   constexpr auto limit = tbb::global_control::max_allowed_parallelism;
   const auto wanted = static_cast<std::size_t>(threads);
-  if (wanted > tbb::global_control::active_value(limit)) new tbb::global_control(limit, wanted); // leaked on purpose
+  if (wanted <= tbb::global_control::active_value(limit)) return;
+  delete own;
+  own = new tbb::global_control(limit, wanted);
 }
 
 // oneTBB orders the caller before the bodies and these before the return, but is not built for ThreadSanitizer: this
