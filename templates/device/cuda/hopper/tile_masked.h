@@ -32,6 +32,8 @@ struct TileSum {
 // or above, and 115 is the top. The two numbers leave room for roundings on the way to logits.
 constexpr float real_exponent = -82.4f, top_exponent = 115.2f;
 constexpr float shifted_exponent_limit = 12000.0f; // of |M * c|: beyond, those roundings would matter
+// Of c: below, logits of these exponents would lie beyond 2^29, where they must be clamped.
+constexpr float smallest_shifted_scale = 0x1p-15f;
 
 // Makes the columns of this lane's span from `live` on -inf. The copy that will overwrite them belongs to another
 // proxy.
@@ -236,7 +238,8 @@ CANON_COLD TileSum masked_tile(u32 span, u32 lane, u32 table, const PlainWindow 
                    m >= Words<S>::value(plain.real);
     }
     const float exponent = m * c;
-    const bool can_shift = exponent <= shifted_exponent_limit && exponent >= -shifted_exponent_limit;
+    const bool can_shift =
+        c >= smallest_shifted_scale && exponent <= shifted_exponent_limit && exponent >= -shifted_exponent_limit;
     if (try_masked || (try_shifted && can_shift)) {
       way = try_masked ? TileWay::masked : TileWay::shifted;
       continue;
