@@ -210,5 +210,7 @@ TEST_CASE("a file larger than the memory allowed is scored in a little of it") {
   const auto answer = reference::score(std::vector<std::uint32_t>(columns, 0), std::vector<std::int64_t>{0}, {});
   CHECK(report["total"]["mean_logp"].get<double>() == std::bit_cast<float>(answer.logp[0]));
   // Two chunks of 64 MiB, the compiler, and room: half of the file.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which take memory of their own
   CHECK(run.peak_kib < 512 * 1024);
+#endif
 }
