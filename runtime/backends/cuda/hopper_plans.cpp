@@ -126,12 +126,18 @@ int few_rows_choice(const LaunchShape& shape, const DeviceLimits& limits) {
   return 0;
 }
 
+// A float32 row that one block holds is narrow, and its kernel would not fit the registers.
+constexpr bool has_fused_variant(DType dtype, int variant) {
+  return !(dtype == DType::float32 && variant == first_fused);
+}
+
 std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimits& limits, const FusedVariant& v,
                                      int variant) {
   const std::int64_t columns = tile_columns(shape.logits_dtype), tiles = ceil_div(shape.vocab_size, columns);
   const bool ends_alike = ceil_div(shape.stored_columns, columns) == tiles &&
                           shape.stored_columns * size_of(shape.logits_dtype) % vector_bytes == 0;
   if (shape.has_row_temperatures || !ends_alike || tiles > most_tiles) return std::nullopt;
+  if (!has_fused_variant(shape.logits_dtype, variant)) return std::nullopt;
   // Warps are one step ahead with their sums: a share of a row that is much longer would wait for itself.
   if (ceil_div(tiles, v.cluster) > v.warps + 8) return std::nullopt;
   const std::int64_t stage_bytes = fused_stage_tiles * tile_bytes, row_buffers = v.cluster == 8 ? 16 : 8;
@@ -239,13 +245,16 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
           fmt::format("BILOGP_VECTORS={}", v.vectors), fmt::format("BILOGP_BLOCKS={}", v.blocks)};
 }
 
-std::vector<std::uint8_t> hopper_variants(Operator op, DType) {
+std::vector<std::uint8_t> hopper_variants(Operator op, DType logits_dtype) {
   std::size_t count = 0;
   if (op == Operator::logp_forward) count = rings.size() + few_rows.size();
   if (op == Operator::logp_with_gradient) count = fused.size();
   if (op == Operator::logp_backward) count = 1;
   std::vector<std::uint8_t> variants;
-  for (std::size_t i = 1; i <= count; ++i) variants.push_back(static_cast<std::uint8_t>(i));
+  for (std::size_t i = 1; i <= count; ++i) {
+    if (op == Operator::logp_with_gradient && !has_fused_variant(logits_dtype, static_cast<int>(i))) continue;
+    variants.push_back(static_cast<std::uint8_t>(i));
+  }
   return variants;
 }
 

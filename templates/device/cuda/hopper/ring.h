@@ -59,6 +59,9 @@ struct RingLayout {
   CANON_MEMBER u32 record(u32 buffer, u32 tile) const { return records + (buffer * tiles + tile) * record_bytes; }
 };
 
+// All of it is handed from warp to warp by barriers: what a warp's lanes wrote is ordered before its first lane's
+// arrival by the warp's own barrier. Tools that do not follow barriers of inline PTX (racecheck) report these as races.
+//
 // A stage as four words of shared memory: address of its first tile's record, the barrier that counts the unit's tiles,
 // how many tiles, how many columns from its first one to the end of the row. Its barrier being `no_more` ends the work.
 // A unit as four words: row, first tile, end tile, c where rows have their own temperatures.
