@@ -1,8 +1,11 @@
 #include "runtime/kernel_provider.hpp"
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -31,6 +34,14 @@ cache::Store& store() {
   return cache::process_store();
 }
 
+// A kernel is never unloaded: its image stays mapped to the end of the process, static destruction included.
+void keep(std::unique_ptr<const cpu::MappedImage> image) {
+  static std::mutex mutex;
+  static auto* images = new std::vector<std::unique_ptr<const cpu::MappedImage>>;
+  const std::scoped_lock lock(mutex);
+  images->push_back(std::move(image));
+}
+
 class CpuKernel {
 public:
   static constexpr const char* backend = "cpu";
@@ -48,10 +59,10 @@ public:
       cpu::decode_image(image);
       return nullptr;
     }
-    // Leaked: a kernel is never unloaded.
-    const auto* mapped = new cpu::MappedImage(image);
+    auto mapped = std::make_unique<cpu::MappedImage>(image);
     void* entry = mapped->entry(entry_);
     if (entry == nullptr) throw Error(ErrorKind::cache, fmt::format("a kernel image lacks the entry {}", entry_));
+    keep(std::move(mapped));
     return entry;
   }
 
