@@ -10,9 +10,10 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 FUZZ_SECONDS ?= 60
 BUILD := build/release
 SAMPLE := tests/data/smollm2_rollouts_bf16.safetensors
-# Sanitizers: which tests run under them, as a regular expression on ctest's names.
+# Sanitizers: which tests run under them, as a regular expression on ctest's names. For threads: those that have several.
 ASAN_TESTS ?= .
-TSAN_TESTS ?= .
+TSAN_TESTS ?= ^(cache|cpu_calls|cpu_threads|runtime)$$
+TSAN_TARGETS := test_cache test_cpu test_runtime
 # Another LLVM than the first that is found: BILOGP_LLVM_VERSION=22 make test
 CONFIGURE := cmake $(if $(BILOGP_LLVM_VERSION),-DBILOGP_LLVM_VERSION=$(BILOGP_LLVM_VERSION)) --preset
 
@@ -88,7 +89,7 @@ test-asan:
 test-tsan:
 	@runtime/dependencies.sh build test
 	$(CONFIGURE) tsan
-	cmake --build --preset tsan -j $(JOBS)
+	cmake --build --preset tsan -j $(JOBS) --target $(TSAN_TARGETS)
 	ctest --preset tsan -j $(JOBS) -R '$(TSAN_TESTS)'
 
 fuzz:
