@@ -6,6 +6,7 @@
 
 #include "bilogp/error.hpp"
 #include "tests/cuda/device_memory.hpp"
+#include "tests/run_cases.hpp"
 
 REGISTER_EXCEPTION_TRANSLATOR(const bilogp::Error& error) {
   return error.what();
@@ -17,5 +18,5 @@ int main(int argc, char** argv) {
     std::printf("skipped: these tests need a CUDA device. %s\n", why.c_str());
     return 0;
   }
-  return doctest::Context(argc, argv).run();
+  return bilogp::test::run_cases(argc, argv);
 }
