@@ -60,7 +60,7 @@ template<class Call> double microseconds(const Call& call) {
 double bare_launch(cuda::Device& device, const bilogp::LogpArgs& args) {
   const bilogp::Specialization spec{bilogp::Operator::logp_forward, DType::float32, DType::int64};
   const cuda::CompileRequest request = cuda::compile_request(spec, device.target());
-  const cuda::Function function = cuda::load_function(device, cuda::compile(request).image, request.entry);
+  cuda::Function function = cuda::load_function(device, cuda::compile(request).image, request.entry);
   bilogp::kernel::LogpForwardArguments arguments{};
   arguments.options.inner_rows = 1;
   arguments.options.vocab_size = args.logits.shape[1];

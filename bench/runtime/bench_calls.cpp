@@ -2,9 +2,8 @@
 //
 // "kernel" calls the compiled kernel with the arguments that "call" builds for it: "overhead" is the difference, which
 // is what the runtime costs. One row of 64 columns on the calling thread.
-#include <time.h>
-
 #include <cstdint>
+#include <ctime>
 #include <vector>
 
 #include <benchmark/benchmark.h>

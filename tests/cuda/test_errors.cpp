@@ -11,7 +11,6 @@ using bilogp::LogpArgs;
 using bilogp::TargetErrors;
 using bilogp::Validate;
 using cuda_test::contains;
-using cuda_test::Device;
 using cuda_test::DeviceTensor;
 using cuda_test::DType;
 using cuda_test::first_device;
@@ -27,10 +26,10 @@ Problem small_problem() {
 
 // [2, 3, 2, rows of one id] on the device, whose dimensions do not collapse: several launches.
 struct BadIds {
-  std::vector<float> logits = std::vector<float>(24 * 16, 0.5F);
+  std::vector<float> logits = std::vector<float>(std::size_t{24} * 16, 0.5F);
   std::vector<std::int64_t> ids = std::vector<std::int64_t>(24, 3);
   std::vector<float> logp = std::vector<float>(24);
-  std::vector<float> grad = std::vector<float>(24 * 16);
+  std::vector<float> grad = std::vector<float>(std::size_t{24} * 16);
   std::vector<float> upstream = std::vector<float>(24, 1.0F);
 };
 
@@ -98,7 +97,7 @@ TEST_CASE("many bad ids at once: all counted, the lowest row named") {
 
 TEST_CASE("validate: a bad id is refused by its row, and nothing is written") {
   Runtime& runtime = Runtime::get("cuda");
-  std::vector<float> logits(6 * 10, 1.0F);
+  std::vector<float> logits(std::size_t{6} * 10, 1.0F);
   std::vector<std::int64_t> ids = {1, -100, 2, 10, 4, 5, 0, 0, 0, 0, 0};
   std::vector<float> logp(6, 7.0F);
   const DeviceTensor logits_there(first_device(), TensorView::contiguous(logits.data(), DType::float32, {6, 10}));

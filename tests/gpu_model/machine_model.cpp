@@ -99,7 +99,8 @@ void wake(Thread& thread) {
 }
 
 Thread& lane_of(const Thread& thread, int lane) {
-  return *thread.block->threads[static_cast<std::size_t>(thread.index / warp_lanes * warp_lanes + lane)];
+  const int index = thread.index / warp_lanes * warp_lanes + lane;
+  return *thread.block->threads[static_cast<std::size_t>(index)];
 }
 
 // A thread waits for its block; releases all once every thread is there.

@@ -23,7 +23,7 @@ static bool has(const std::string& text, const char* part) {
 }
 
 TEST_CASE("collectives give each lane its answer") {
-  std::vector<std::uint32_t> sums(4 * 32);
+  std::vector<std::uint32_t> sums(std::size_t{4} * 32);
   const std::string error = run_warps(2, [&] {
     auto value = static_cast<std::uint32_t>(1) << (thread_of_block() % 32);
     for (int mask = 1; mask < 32; mask *= 2) value |= collective(Collective::shuffle_xor, value, mask);

@@ -103,7 +103,7 @@ std::optional<LaunchPlan> ring_plan(const LaunchShape& shape, const DeviceLimits
 }
 
 std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const FewRowsVariant& v, int variant) {
-  const std::int64_t tile = 32 * v.vectors * vector_bytes / size_of(shape.logits_dtype);
+  const std::int64_t tile = std::int64_t{32} * v.vectors * vector_bytes / size_of(shape.logits_dtype);
   if (ceil_div(shape.vocab_size, tile) > 1024 || shape.rows * v.cluster > 65535) return std::nullopt;
   LaunchPlan plan;
   plan.variant = static_cast<std::uint8_t>(variant);
@@ -128,7 +128,7 @@ int few_rows_choice(const LaunchShape& shape, const DeviceLimits& limits) {
 
 // A float32 row that one block holds is narrow, and its kernel would not fit the registers.
 constexpr bool has_fused_variant(DType dtype, int variant) {
-  return !(dtype == DType::float32 && variant == first_fused);
+  return dtype != DType::float32 || variant != first_fused;
 }
 
 std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimits& limits, const FusedVariant& v,
@@ -151,7 +151,7 @@ std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimit
   while (stages > 0 && bytes(stages) > limits.shared_per_block) --stages;
   // Two steps of all warps must fit, beside places that the last stage of a row may leave empty.
   const std::int64_t places = stages * fused_stage_tiles;
-  if (places == 0 || places - (places / (tiles / v.cluster) + 1) < 2 * v.warps) return std::nullopt;
+  if (places == 0 || places - (places / (tiles / v.cluster) + 1) < std::int64_t{2} * v.warps) return std::nullopt;
   LaunchPlan plan;
   plan.variant = static_cast<std::uint8_t>(variant);
   // Clusters live inside groups of multiprocessors, whose sizes leave some over.
@@ -167,7 +167,7 @@ std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimit
 std::optional<LaunchPlan> backward_plan(const LaunchShape& shape, int forced) {
   if (forced != automatic_plan && forced != stream_variant) return std::nullopt;
   const std::int64_t columns =
-      stream_turns * stream_threads * stream_vectors * vector_bytes / size_of(shape.logits_dtype);
+      std::int64_t{stream_turns} * stream_threads * stream_vectors * vector_bytes / size_of(shape.logits_dtype);
   const std::int64_t parts = ceil_div(shape.columns, columns);
   if (shape.columns > largest_columns || shape.alignment < vector_bytes || shape.rows > 0x7fffffff / parts)
     return std::nullopt;
