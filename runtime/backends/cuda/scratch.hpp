@@ -46,7 +46,7 @@ private:
   Scratch fresh();             // from the free ones, or allocated
   Scratch of_stream_at_rest(); // of a stream whose last launch is over, or none
   void take_back_from_graphs();
-  static void graph_is_gone(void* entry); // called by the driver when the last user of a graph goes
+  static void graph_is_gone(void* pointer); // called by the driver when the last user of a graph goes
 
   const Driver& driver_;
   std::mutex mutex_;
