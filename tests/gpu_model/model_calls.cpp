@@ -78,7 +78,7 @@ std::string ModelBatch::forward(Cut cut, Answers& answers) {
   allow(call, nodes, true);
   allow(call, tickets, true);
   const auto entry = kernels(shape_.storage, shape_.build).forward;
-  const std::string error = run(call, rows() * plan.blocks_per_row, cut, [&] { entry(a, plan); });
+  std::string error = run(call, rows() * plan.blocks_per_row, cut, [&] { entry(a, plan); });
   std::copy(std::begin(call.errors), std::end(call.errors), answers.errors);
   if (error.empty() && std::any_of(tickets.begin(), tickets.end(), [](std::uint32_t t) { return t != 0; }))
     return "a row's ticket is not zero after the launch";
