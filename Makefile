@@ -12,6 +12,8 @@ BUILD := build/release
 SAMPLE := tests/data/smollm2_rollouts_bf16.safetensors
 # Sanitizers: which tests run under them, as a regular expression on ctest's names. For threads: those that have several.
 ASAN_TESTS ?= .
+# Minutes of NVRTC's work, none of ours.
+ASAN_SKIPPED ?= ^cuda_compile$$
 TSAN_TESTS ?= ^(cache|cpu_calls|cpu_threads|runtime)$$
 TSAN_TARGETS := test_cache test_cpu test_runtime
 # Another LLVM than the first that is found: BILOGP_LLVM_VERSION=22 make test
@@ -84,7 +86,7 @@ test-asan:
 	@runtime/dependencies.sh build test
 	$(CONFIGURE) asan
 	cmake --build --preset asan -j $(JOBS)
-	ctest --preset asan -j $(JOBS) -R '$(ASAN_TESTS)'
+	ctest --preset asan -j $(JOBS) -R '$(ASAN_TESTS)' -E '$(ASAN_SKIPPED)'
 
 test-tsan:
 	@runtime/dependencies.sh build test
