@@ -3,10 +3,12 @@
 namespace bilogp {
 
 RowSpace::RowSpace(const TensorView& tensor, int leading_rank) : rank_(leading_rank) {
+  std::uint64_t rows = 1; // unsigned: beside an extent of 0 the others may be anything
   for (int d = 0; d < rank_; ++d) {
     shape_[static_cast<std::size_t>(d)] = tensor.shape[d];
-    rows_ *= tensor.shape[d];
+    rows *= static_cast<std::uint64_t>(tensor.shape[d]);
   }
+  rows_ = static_cast<std::int64_t>(rows);
 }
 
 int RowSpace::add(const TensorView& tensor) {

@@ -120,6 +120,17 @@ TEST_CASE("dlpack: a struct of another header is taken by its fields") {
   CHECK(bilogp::from_dlpack(other).dtype == DType::float16);
 }
 
+TEST_CASE("tensor: an extent of 0 leaves nothing, whatever the others are") {
+  constexpr std::int64_t large = std::int64_t{1} << 62;
+  float none = 0;
+  CHECK(bilogp::TensorView::contiguous(&none, bilogp::DType::float32, {large, large, 0}).elements() == 0);
+  bilogp::LogpArgs args;
+  args.logits = bilogp::TensorView::contiguous(&none, bilogp::DType::float32, {large, large, 0, 7});
+  args.target_ids = bilogp::TensorView::contiguous(&none, bilogp::DType::int64, {large, large, 0});
+  args.logp = bilogp::TensorView::contiguous(&none, bilogp::DType::float32, {large, large, 0});
+  bilogp::Runtime::get("cpu").logp(args);
+}
+
 TEST_CASE("tensor: bad shapes are refused where a view is made") {
   CHECK(says(refusal([] { TensorView::contiguous(nullptr, DType::int32, {1, 1, 1, 1, 1, 1, 1, 1, 1}); }), invalid,
              {"9 dimensions", "8"}));

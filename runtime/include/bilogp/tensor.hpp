@@ -50,9 +50,9 @@ struct TensorView {
   [[nodiscard]] bool present() const noexcept { return rank > 0 || data != nullptr; }
   // Product of the shape; 0 when any extent is 0.
   [[nodiscard]] std::int64_t elements() const noexcept {
-    std::int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n *= shape[i];
-    return n;
+    std::uint64_t n = 1; // unsigned: beside an extent of 0 the others may be anything
+    for (int i = 0; i < rank; ++i) n *= static_cast<std::uint64_t>(shape[i]);
+    return static_cast<std::int64_t>(n);
   }
 };
 
