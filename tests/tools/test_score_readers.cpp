@@ -147,7 +147,8 @@ TEST_CASE("a lying safetensors file is refused") {
 TEST_CASE("npy headers of all three versions are read") {
   for (const int version : {1, 2, 3}) {
     CAPTURE(version);
-    const auto tensor = score::read_npy(as_span(npy_bytes("<f4", {1, 2}, "12345678", version)), "array", {});
+    const std::string bytes = npy_bytes("<f4", {1, 2}, "12345678", version); // the tensor views it
+    const auto tensor = score::read_npy(as_span(bytes), "array", {});
     CHECK(tensor.dtype == DType::float32);
     CHECK(tensor.shape == std::vector<std::int64_t>{1, 2});
     CHECK(static_cast<char>(tensor.bytes[0]) == '1');
