@@ -47,4 +47,21 @@ void target_ids(const TensorView& ids, int leading_rank, std::int64_t vocab_size
 // call does it, see gpu_call.hpp.)
 bool wants_validation(const LogpOptions& options, const Device& device);
 
+// lse and row_state, where a call over logits wants them; `check_output(name, tensor, args)` has the operator's own
+// rest.
+template<class Args, class CheckOutput>
+void optional_results(const Args& args, int leading, const CheckOutput& check_output) {
+  if (args.lse.present()) {
+    dtype("lse", args.lse, DType::float32);
+    shape("lse", args.lse, args.logits, leading);
+    check_output("lse", args.lse, args);
+  }
+  if (args.row_state.present()) {
+    dtype("row_state", args.row_state, DType::int32);
+    shape("row_state", args.row_state, args.logits, leading, 2);
+    last_stride_one("row_state", args.row_state);
+    check_output("row_state", args.row_state, args);
+  }
+}
+
 } // namespace bilogp::check

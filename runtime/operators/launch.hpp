@@ -81,4 +81,19 @@ inline void set_row_options(kernel::RowOptions& row, const LogpOptions& options,
   }
 }
 
+// Where the results of rows go: logp, and lse and row_state where the call wants them.
+template<class Arguments, class Args, class Slots>
+void set_results(Arguments& a, const Args& args, const Slots& slots, const RowSpace& space, std::int64_t launch) {
+  a.logp = moved<float>(args.logp, space.offset(slots.logp, launch));
+  a.logp_strides = space.strides(slots.logp);
+  if (slots.lse >= 0) {
+    a.lse = moved<float>(args.lse, space.offset(slots.lse, launch));
+    a.lse_strides = space.strides(slots.lse);
+  }
+  if (slots.row_state >= 0) {
+    a.row_state = moved<kernel::i32>(args.row_state, space.offset(slots.row_state, launch));
+    a.row_state_strides = space.strides(slots.row_state);
+  }
+}
+
 } // namespace bilogp

@@ -34,17 +34,7 @@ Checked check_arguments(const LogpArgs& args) {
   check::dtype("logp", args.logp, DType::float32);
   check::shape("logp", args.logp, args.logits, leading, tail);
   check_output("logp", args.logp, args);
-  if (args.lse.present()) {
-    check::dtype("lse", args.lse, DType::float32);
-    check::shape("lse", args.lse, args.logits, leading);
-    check_output("lse", args.lse, args);
-  }
-  if (args.row_state.present()) {
-    check::dtype("row_state", args.row_state, DType::int32);
-    check::shape("row_state", args.row_state, args.logits, leading, 2);
-    check::last_stride_one("row_state", args.row_state);
-    check_output("row_state", args.row_state, args);
-  }
+  check::optional_results(args, leading, check_output);
   checked.temperature = check::options(args.options, args.logits, leading);
   checked.vocab_size = check::vocab_size(args.options, args.logits.shape[leading]);
   if (check::wants_validation(args.options, args.logits.device))
@@ -67,17 +57,8 @@ kernel::LogpForwardArguments kernel_arguments(const LogpArgs& args, const Checke
   a.ids_per_row = checked.ids_per_row;
   const int last = checked.leading_rank;
   a.id_stride_k = args.target_ids.rank > last ? args.target_ids.strides[last] : 0;
-  a.logp = moved<float>(args.logp, space.offset(slots.logp, launch));
-  a.logp_strides = space.strides(slots.logp);
   a.logp_stride_k = args.logp.rank > last ? args.logp.strides[last] : 0;
-  if (slots.lse >= 0) {
-    a.lse = moved<float>(args.lse, space.offset(slots.lse, launch));
-    a.lse_strides = space.strides(slots.lse);
-  }
-  if (slots.row_state >= 0) {
-    a.row_state = moved<kernel::i32>(args.row_state, space.offset(slots.row_state, launch));
-    a.row_state_strides = space.strides(slots.row_state);
-  }
+  set_results(a, args, slots, space, launch);
   return a;
 }
 

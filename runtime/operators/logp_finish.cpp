@@ -23,22 +23,10 @@ Scratch& scratch_of_thread() {
   return scratch;
 }
 
-void check_nodes(const ShardNodes& shard, const LogpFinishArgs& args, int leading) {
-  const TensorView& nodes = shard.nodes;
-  check::dtype("nodes", nodes, DType::int32);
-  if (nodes.rank != leading + 2)
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("nodes have {} dimensions; expected {}, [..., nodes, 2]", nodes.rank, leading + 2));
-  TensorView without_last = nodes;
-  without_last.rank = nodes.rank - 1;
-  check::shape("nodes (without the last dimension of 2)", without_last, args.target_ids, leading,
-               node_count(shard.shard_begin, shard.shard_end, args.full_vocab));
-  if (nodes.shape[nodes.rank - 1] != 2)
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("nodes have {} words each; expected 2", nodes.shape[nodes.rank - 1]));
-  check::last_stride_one("nodes", nodes);
-  check::memory("nodes", nodes);
-  check::same_device("nodes", nodes, args.target_ids);
+void check_shard_nodes(const ShardNodes& shard, const LogpFinishArgs& args, int leading) {
+  check_nodes(shard.nodes, args.target_ids, leading, node_count(shard.shard_begin, shard.shard_end, args.full_vocab));
+  check::memory("nodes", shard.nodes);
+  check::same_device("nodes", shard.nodes, args.target_ids);
 }
 
 // Orders the shards by column; throws unless they cover [0, full_vocab) once.
@@ -58,7 +46,7 @@ void order_shards(const LogpFinishArgs& args, int leading, std::vector<const Sha
                               shard->shard_begin, covered, args.full_vocab));
     covered = shard->shard_end;
     try {
-      check_nodes(*shard, args, leading);
+      check_shard_nodes(*shard, args, leading);
     } catch (const Error& error) {
       throw Error(error.kind(),
                   fmt::format("the shard [{}, {}): {}", shard->shard_begin, shard->shard_end, error.what()));
@@ -123,16 +111,7 @@ kernel::LogpFinishArguments kernel_arguments(const LogpFinishArgs& args, const C
   a.ids_per_row = 1;
   a.target_logit = moved<const float>(args.target_logit, space.offset(slots.target_logit, launch));
   a.target_logit_strides = space.strides(slots.target_logit);
-  a.logp = moved<float>(args.logp, space.offset(slots.logp, launch));
-  a.logp_strides = space.strides(slots.logp);
-  if (slots.lse >= 0) {
-    a.lse = moved<float>(args.lse, space.offset(slots.lse, launch));
-    a.lse_strides = space.strides(slots.lse);
-  }
-  if (slots.row_state >= 0) {
-    a.row_state = moved<kernel::i32>(args.row_state, space.offset(slots.row_state, launch));
-    a.row_state_strides = space.strides(slots.row_state);
-  }
+  set_results(a, args, slots, space, launch);
   return a;
 }
 

@@ -29,18 +29,7 @@ Checked check_arguments(const LogpPartialArgs& args) {
   check::row_input("target_ids", args.target_ids, args.logits, leading);
 
   const TensorView& nodes = args.nodes;
-  check::dtype("nodes", nodes, DType::int32);
-  const std::int64_t count = node_count(args.shard_begin, args.shard_end, args.full_vocab);
-  if (nodes.rank != leading + 2)
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("nodes has {} dimensions; expected {}, [..., nodes, 2]", nodes.rank, leading + 2));
-  TensorView without_last = nodes;
-  without_last.rank = nodes.rank - 1;
-  check::shape("nodes (without its last dimension of 2)", without_last, args.logits, leading, count);
-  if (nodes.shape[nodes.rank - 1] != 2)
-    throw Error(ErrorKind::invalid_argument,
-                fmt::format("nodes has {} words per node; expected 2", nodes.shape[nodes.rank - 1]));
-  check::last_stride_one("nodes", nodes);
+  check_nodes(nodes, args.logits, leading, node_count(args.shard_begin, args.shard_end, args.full_vocab));
   check::dtype("target_logit", args.target_logit, DType::float32);
   check::shape("target_logit", args.target_logit, args.logits, leading);
   for (const auto& [name, output] : {std::pair{"nodes", &nodes}, std::pair{"target_logit", &args.target_logit}}) {

@@ -35,17 +35,7 @@ void check_outputs(const LogpGradientArgs& args, int leading) {
   check::dtype("logp", args.logp, DType::float32);
   check::shape("logp", args.logp, args.logits, leading);
   check_output("logp", args.logp, args);
-  if (args.lse.present()) {
-    check::dtype("lse", args.lse, DType::float32);
-    check::shape("lse", args.lse, args.logits, leading);
-    check_output("lse", args.lse, args);
-  }
-  if (args.row_state.present()) {
-    check::dtype("row_state", args.row_state, DType::int32);
-    check::shape("row_state", args.row_state, args.logits, leading, 2);
-    check::last_stride_one("row_state", args.row_state);
-    check_output("row_state", args.row_state, args);
-  }
+  check::optional_results(args, leading, check_output);
 }
 
 Checked check_arguments(const LogpGradientArgs& args) {
@@ -88,16 +78,7 @@ kernel::LogpGradientArguments kernel_arguments(const LogpGradientArgs& args, con
   a.ids_per_row = 1;
   a.grad_logp = moved<const float>(args.grad_logp, space.offset(slots.grad_logp, launch));
   a.grad_logp_strides = space.strides(slots.grad_logp);
-  a.logp = moved<float>(args.logp, space.offset(slots.logp, launch));
-  a.logp_strides = space.strides(slots.logp);
-  if (slots.lse >= 0) {
-    a.lse = moved<float>(args.lse, space.offset(slots.lse, launch));
-    a.lse_strides = space.strides(slots.lse);
-  }
-  if (slots.row_state >= 0) {
-    a.row_state = moved<kernel::i32>(args.row_state, space.offset(slots.row_state, launch));
-    a.row_state_strides = space.strides(slots.row_state);
-  }
+  set_results(a, args, slots, space, launch);
   a.columns = checked.columns;
   return a;
 }

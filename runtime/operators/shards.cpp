@@ -6,6 +6,7 @@
 
 #include "bilogp/runtime.hpp"
 #include "runtime/kernel_key.hpp"
+#include "runtime/operators/checks.hpp"
 
 namespace bilogp {
 
@@ -16,6 +17,20 @@ void check_shard(std::int64_t begin, std::int64_t end, std::int64_t full_vocab) 
   if (begin < 0 || begin >= end || end > full_vocab)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("the shard is [{}, {}); expected 0 <= begin < end <= {}", begin, end, full_vocab));
+}
+
+void check_nodes(const TensorView& nodes, const TensorView& rows, int leading_rank, std::int64_t count) {
+  check::dtype("nodes", nodes, DType::int32);
+  if (nodes.rank != leading_rank + 2)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("nodes has {} dimensions; expected {}, [..., nodes, 2]", nodes.rank, leading_rank + 2));
+  TensorView without_last = nodes;
+  without_last.rank = nodes.rank - 1;
+  check::shape("nodes (without its last dimension of 2)", without_last, rows, leading_rank, count);
+  if (nodes.shape[nodes.rank - 1] != 2)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("nodes has {} words per node; expected 2", nodes.shape[nodes.rank - 1]));
+  check::last_stride_one("nodes", nodes);
 }
 
 inline namespace v1 {

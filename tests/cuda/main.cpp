@@ -1,7 +1,4 @@
 // The suites that need a device are skipped, and say so, where there is none.
-#define DOCTEST_CONFIG_IMPLEMENT
-#include <doctest/doctest.h>
-
 #include <cstdio>
 
 #include "bilogp/error.hpp"

@@ -1,10 +1,10 @@
 #include "runtime/backends/cuda/kernels.hpp"
 
-#include <fmt/format.h>
+#include <utility>
 
 #include "runtime/backends/cuda/nvrtc.hpp"
 #include "runtime/backends/cuda/plans.hpp"
-#include "runtime/embedded_templates.hpp"
+#include "runtime/kernel_sources.hpp"
 
 namespace bilogp::cuda {
 namespace {
@@ -12,44 +12,18 @@ namespace {
 // Raised when images of an older layout must not be used any more.
 constexpr std::string_view key_schema = "1";
 
-std::string_view logits_type(DType dtype) {
-  switch (dtype) {
-  case DType::float16:
-    return "Float16";
-  case DType::bfloat16:
-    return "Bfloat16";
-  default:
-    return "Float32";
-  }
-}
-
-bool belongs_to_cuda(std::string_view name) {
-  return name.starts_with("canon/") || name.starts_with("rows/") || name.starts_with("device/gpu/") ||
-         name.starts_with("device/cuda/");
-}
-
 } // namespace
 
 std::string entry_name(const Specialization& spec) {
-  return fmt::format("bilogp_{}", to_string(spec.op));
+  return kernel_entry_name(spec);
 }
 
 CompileRequest compile_request(const Specialization& spec, const Target& target) {
   CompileRequest request;
-  const std::string main_file = fmt::format("{}.kernel", to_string(spec.op));
-  for (const EmbeddedFile& file : embedded_templates())
-    if (file.name == main_file)
-      request.files.insert(request.files.begin(), {file.name, file.text});
-    else if (belongs_to_cuda(file.name))
-      request.files.push_back({file.name, file.text});
-  request.defines = {
-      "BILOGP_DEVICE_CUDA=1",
-      fmt::format("BILOGP_LOGITS={}", logits_type(spec.logits_dtype)),
-      fmt::format("BILOGP_ID={}", spec.id_dtype == DType::int32 ? "i32" : "i64"),
-      fmt::format("BILOGP_VOCAB={}", spec.vocab_size),
-      fmt::format("BILOGP_NUMERICS={}", spec.numerics == Numerics::native ? 1 : 0),
-      fmt::format("BILOGP_PLAN={}", spec.variant),
-  };
+  request.files = kernel_files<SourceFile>(spec, {"gpu", "cuda"});
+  request.defines = kernel_definitions(spec, "CUDA");
+  request.defines.push_back(fmt::format("BILOGP_NUMERICS={}", spec.numerics == Numerics::native ? 1 : 0));
+  request.defines.push_back(fmt::format("BILOGP_PLAN={}", spec.variant));
   for (std::string& definition : plan_definitions(spec, target.capability))
     request.defines.push_back(std::move(definition));
   request.entry = entry_name(spec);
@@ -60,13 +34,7 @@ CompileRequest compile_request(const Specialization& spec, const Target& target)
 cache::Key store_key(const CompileRequest& request) {
   cache::Key key;
   key.add("schema", key_schema).add("backend", "cuda").add("compiler", nvrtc_identity());
-  key.add("target", request.target.name).add("main", request.files.front().name);
-  std::string sources;
-  for (const SourceFile& file : request.files)
-    sources += fmt::format("{}:{}:{}:{}", file.name.size(), file.name, file.text.size(), file.text);
-  key.add("sources", cache::to_hex(cache::hash128(sources)));
-  for (const std::string& option : compile_options()) key.add("option", option);
-  for (const std::string& define : request.defines) key.add("define", define);
+  add_request(key, request, compile_options());
   return key;
 }
 
