@@ -84,7 +84,8 @@ bool GpuCall::start_planned(const Specialization& spec, const cuda::LaunchShape&
   cuda::LaunchPlan plan = cuda::plan_launch(shape, device_.limits(), options_.plan);
   Specialization planned = spec;
   planned.variant = plan.variant;
-  const LoadedKernel& kernel = cuda_kernel(device_, normalised(planned), stream_);
+  planned = normalised(planned); // GCC 14 takes a temporary for what the reference would be bound to
+  const LoadedKernel& kernel = cuda_kernel(device_, planned, stream_);
   const bool takes_scratch = plan.nodes > 0 || plan.tickets > 0;
   if (takes_scratch) {
     const cuda::Scratch scratch = device_.scratch().take(stream_);
