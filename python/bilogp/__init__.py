@@ -1,0 +1,52 @@
+"""bilogp: selected-token log-probabilities with one answer, to the bit.
+
+    logp = bilogp.logp(logits, target_ids)
+
+Same bits whatever the batch, strides, tiles, tensor-parallel shards, threads, instruction set or device. Arrays of
+numpy, torch, cupy, jax, or anything with ``__dlpack__``; torch's autograd, compile and export work.
+"""
+
+from __future__ import annotations
+
+from . import _core
+from ._api import (
+    contract_id,
+    logp,
+    logp_backward,
+    logp_finish,
+    logp_forward,
+    logp_partial,
+    node_count,
+    num_threads,
+    runtime_info,
+    set_num_threads,
+    take_errors,
+    warmup,
+)
+from ._results import (
+    ForwardResult,
+    KernelInfo,
+    LogpResult,
+    RuntimeInfo,
+    Shard,
+    TargetErrors,
+    WarmupReport,
+)
+from .errors import (
+    BilogpWarning,
+    CompileFailed,
+    DeviceError,
+    Error,
+    FileError,
+    InvalidArgument,
+    OutOfMemory,
+    StoreError,
+    TargetOutOfRange,
+    UnknownOperator,
+    Unsupported,
+    WrongType,
+)
+
+__version__: str = _core.version()
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("annotations", "errors")]

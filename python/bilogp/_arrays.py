@@ -1,0 +1,61 @@
+"""New arrays, and streams, for the array types that the extension does not know itself."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Sequence
+
+from . import _core, _families
+from .errors import Unsupported
+
+
+def empty_like(model: Any, shape: Sequence[int], dtype: str) -> Any:
+    """An array with undefined content, of the type and on the device of `model`."""
+    family = _families.name_of(model)
+    if family == "torch":  # a torch without DLPack's exchange table
+        import torch
+
+        return torch.empty(tuple(shape), dtype=getattr(torch, dtype), device=model.device)
+    if family == "cupy":
+        import cupy
+
+        with cupy.cuda.Device(model.device.id):
+            return cupy.empty(shape, dtype=cupy_dtype(dtype))
+    namespace = getattr(model, "__array_namespace__", None)
+    if namespace is not None and family != "jax":
+        xp = namespace()
+        return xp.empty(tuple(shape), dtype=getattr(xp, dtype), device=model.device)
+    if model.__dlpack_device__()[0] != 1:
+        raise Unsupported(
+            f"results for a {type(model).__name__} on a device cannot be allocated; expected a torch or cupy array there"
+        )
+    import numpy
+
+    return numpy.empty(shape, dtype=dtype)
+
+
+def cupy_dtype(dtype: str) -> Any:
+    if dtype != "bfloat16":
+        return dtype
+    import ml_dtypes
+
+    return ml_dtypes.bfloat16
+
+
+def current_stream(array: Any) -> int | None:
+    """The native handle of the stream that work on `array` is queued on; None lets the extension ask the array."""
+    family = _families.name_of(array)
+    if family == "cupy":
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(array.device.id):
+            return int(cupy.cuda.get_current_stream().ptr)
+    if family == "torch":
+        import torch
+
+        if array.is_cuda and not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+            return int(torch.cuda.current_stream(array.device).cuda_stream)
+    return None
+
+
+def logp_on_cupy(logits: Any, *arguments: Any) -> Any:
+    return _core.logp(logits, *arguments, current_stream(logits))

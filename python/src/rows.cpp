@@ -1,0 +1,127 @@
+// logp and its gradient.
+#include <string>
+#include <string_view>
+
+#include "bilogp/runtime.hpp"
+#include "call.hpp"
+#include "call_options.hpp"
+#include "operators.hpp"
+#include "outputs.hpp"
+#include "tensor_argument.hpp"
+
+namespace nb = nanobind;
+
+namespace bilogp::python {
+namespace {
+
+// The class bilogp.LogpResult, looked up once.
+nb::object logp_result(nb::handle logp, nb::handle lse) {
+  static PyObject* const type = nb::module_::import_("bilogp._results").attr("LogpResult").inc_ref().ptr();
+  PyObject* result = PyObject_CallFunctionObjArgs(type, logp.ptr(), lse.ptr(), nullptr);
+  if (result == nullptr) throw nb::python_error();
+  return nb::steal(result);
+}
+
+struct Forward {
+  nb::object logp, lse, row_state;
+};
+
+Forward forward(nb::handle logits_object, nb::handle ids_object, const GivenOptions& given, nb::handle out,
+                bool with_lse, bool with_row_state) {
+  const TensorArgument logits("logits", logits_object);
+  const TensorArgument ids("target_ids", ids_object);
+  const CallOptions options(given, logits);
+  const int leading = logits.view().rank > 0 ? logits.view().rank - 1 : 0;
+
+  Forward results;
+  results.logp = out.is_none() ? new_array(logits, {ids.view(), ids.view().rank}, DType::float32) : nb::borrow(out);
+  if (with_lse) results.lse = new_array(logits, {logits.view(), leading}, DType::float32);
+  if (with_row_state) results.row_state = new_array(logits, {logits.view(), leading, 2}, DType::int32);
+  const TensorArgument logp(out.is_none() ? "logp" : "out", results.logp, Access::write);
+
+  LogpArgs args{.logits = logits.view(),
+                .target_ids = ids.view(),
+                .logp = logp.view(),
+                .options = options.options(),
+                .stream = options.stream()};
+  std::optional<TensorArgument> lse;
+  std::optional<TensorArgument> row_state;
+  if (with_lse) args.lse = lse.emplace("lse", results.lse, Access::write).view();
+  if (with_row_state) args.row_state = row_state.emplace("row_state", results.row_state, Access::write).view();
+  try {
+    run(specialization_of(Operator::logp_forward, args.logits, args.target_ids, args.options), args.logits.device,
+        [&args](Runtime& runtime) { runtime.logp(args); });
+  } catch (const Error& error) {
+    // Said of the caller's array under the caller's name.
+    constexpr std::string_view own_name = "logp ";
+    const std::string_view sentence = error.what();
+    if (out.is_none() || !sentence.starts_with(own_name)) throw;
+    throw Error(error.kind(), "out " + std::string(sentence.substr(own_name.size())));
+  }
+  return results;
+}
+
+nb::object logp(nb::handle logits, nb::handle target_ids, nb::handle ignore_index, nb::handle validate,
+                nb::handle temperature, nb::handle vocab_size, bool return_lse, nb::handle numerics,
+                bool /*inplace_backward*/, nb::handle out, nb::handle stream) {
+  const GivenOptions given{ignore_index, validate, temperature, vocab_size, numerics, stream};
+  Forward results = forward(logits, target_ids, given, out, return_lse, false);
+  return return_lse ? logp_result(results.logp, results.lse) : std::move(results.logp);
+}
+
+nb::object logp_forward(nb::handle logits, nb::handle target_ids, nb::handle ignore_index, nb::handle validate,
+                        nb::handle temperature, nb::handle vocab_size, nb::handle numerics, nb::handle stream) {
+  const GivenOptions given{ignore_index, validate, temperature, vocab_size, numerics, stream};
+  const Forward results = forward(logits, target_ids, given, nb::none(), true, true);
+  return nb::make_tuple(results.logp, results.lse, results.row_state);
+}
+
+nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::handle state_object,
+                         nb::handle grad_object, nb::handle ignore_index, nb::handle temperature, nb::handle vocab_size,
+                         nb::handle numerics, bool inplace, nb::handle out, std::int64_t shard_begin,
+                         std::int64_t full_vocab, nb::handle stream) {
+  const TensorArgument logits("logits", logits_object, inplace ? Access::write : Access::read);
+  const TensorArgument ids("target_ids", ids_object);
+  const TensorArgument row_state("row_state", state_object);
+  const TensorArgument grad_logp("grad_logp", grad_object);
+  const CallOptions options({ignore_index, nb::none(), temperature, vocab_size, numerics, stream}, logits);
+  nb::object result;
+  if (inplace)
+    result = nb::borrow(logits_object);
+  else if (!out.is_none())
+    result = nb::borrow(out);
+  else
+    result = new_array(logits, {logits.view(), logits.view().rank}, logits.view().dtype);
+  const TensorArgument grad_logits(out.is_none() ? "grad_logits" : "out", result, Access::write);
+
+  const LogpBackwardArgs args{.logits = logits.view(),
+                              .target_ids = ids.view(),
+                              .row_state = row_state.view(),
+                              .grad_logp = grad_logp.view(),
+                              .grad_logits = grad_logits.view(),
+                              .in_place = inplace,
+                              .shard_begin = shard_begin,
+                              .full_vocab = full_vocab,
+                              .options = options.options(),
+                              .stream = options.stream()};
+  run(specialization_of(Operator::logp_backward, args.logits, args.target_ids, args.options), args.logits.device,
+      [&args](Runtime& runtime) { runtime.logp_backward(args); });
+  return result;
+}
+
+} // namespace
+
+void bind_rows(nb::module_& module) {
+  using nb::arg;
+  module.def("logp", logp, arg("logits"), arg("target_ids"), arg("ignore_index"), arg("validate").none(),
+             arg("temperature"), arg("vocab_size").none(), arg("return_lse"), arg("numerics"), arg("inplace_backward"),
+             arg("out").none(), arg("stream").none() = nb::none());
+  module.def("logp_forward", logp_forward, arg("logits"), arg("target_ids"), arg("ignore_index"),
+             arg("validate").none(), arg("temperature"), arg("vocab_size").none(), arg("numerics"),
+             arg("stream").none() = nb::none());
+  module.def("logp_backward", logp_backward, arg("logits"), arg("target_ids"), arg("row_state"), arg("grad_logp"),
+             arg("ignore_index"), arg("temperature"), arg("vocab_size").none(), arg("numerics"), arg("inplace"),
+             arg("out").none(), arg("shard_begin"), arg("full_vocab"), arg("stream").none() = nb::none());
+}
+
+} // namespace bilogp::python
