@@ -61,7 +61,7 @@ def logp_forward(
     """``logp`` without autograd, and with the row state that ``logp_backward`` takes."""
     stream = current_stream(logits)
     return ForwardResult(
-        *_core.logp_forward(logits, target_ids, ignore_index, validate, temperature, vocab_size, numerics, stream)
+        *_core.logp_forward(logits, target_ids, ignore_index, validate, temperature, vocab_size, numerics, True, stream)
     )
 
 
@@ -72,6 +72,7 @@ def logp_backward(
     row_state: Any = None,
     ignore_index: int = -100,
     *,
+    validate: bool | None = None,
     temperature: Any = 1.0,
     vocab_size: int | None = None,
     numerics: str = "portable",
@@ -92,7 +93,7 @@ def logp_backward(
     if row_state is None:
         if full_vocab is not None:
             raise InvalidArgument("a shard's gradient needs the row_state of logp_finish; pass it")
-        options = {"temperature": temperature, "vocab_size": vocab_size, "numerics": numerics}
+        options = {"temperature": temperature, "vocab_size": vocab_size, "numerics": numerics, "validate": validate}
         row_state = logp_forward(logits, target_ids, ignore_index, **options).row_state
     return _core.logp_backward(
         logits,
@@ -100,6 +101,7 @@ def logp_backward(
         row_state,
         grad_logp,
         ignore_index,
+        validate,
         temperature,
         vocab_size,
         numerics,

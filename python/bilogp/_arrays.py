@@ -58,4 +58,4 @@ def current_stream(array: Any) -> int | None:
 
 
 def logp_on_cupy(logits: Any, *arguments: Any) -> Any:
-    return _core.logp(logits, *arguments, current_stream(logits))
+    return _core.logp(logits, *arguments, current_stream(logits))  # type: ignore[call-arg]

@@ -1,7 +1,5 @@
 from typing import Any, Sequence
 
-__file__: str | None
-
 def logp(
     logits: Any,
     target_ids: Any,
@@ -23,6 +21,7 @@ def logp_forward(
     temperature: Any,
     vocab_size: int | None,
     numerics: str,
+    with_lse: bool,
     stream: int | None = None,
 ) -> tuple[Any, Any, Any]: ...
 def logp_backward(
@@ -31,6 +30,7 @@ def logp_backward(
     row_state: Any,
     grad_logp: Any,
     ignore_index: int,
+    validate: bool | None,
     temperature: Any,
     vocab_size: int | None,
     numerics: str,

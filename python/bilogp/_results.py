@@ -32,7 +32,7 @@ class Shard(NamedTuple):
 class TargetErrors(NamedTuple):
     """Bad target ids seen with validation off: how many, the lowest row that had one, and its id."""
 
-    count: int
+    count: int  # type: ignore[assignment]
     first_row: int
     first_id: int
 

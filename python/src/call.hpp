@@ -7,6 +7,7 @@
 #include "bilogp/runtime.hpp"
 #include "first_use.hpp"
 #include "python_error.hpp"
+#include "without_gil.hpp"
 
 namespace bilogp::python {
 
@@ -18,7 +19,7 @@ inline Runtime& automatic_runtime() {
 template<class Call> void run(const Specialization& spec, const Device& device, const Call& call) {
   FirstUse first_use(spec, device);
   {
-    const nanobind::gil_scoped_release released;
+    const WithoutGil released;
     call(automatic_runtime());
   }
   first_use.succeeded();

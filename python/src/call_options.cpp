@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include <nanobind/stl/string.h>
-
 #include "bilogp/error.hpp"
 #include "python_error.hpp"
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 namespace bilogp::python {
 

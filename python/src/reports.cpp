@@ -11,6 +11,7 @@
 #include "call_options.hpp"
 #include "operators.hpp"
 #include "python_error.hpp"
+#include "without_gil.hpp"
 
 namespace nb = nanobind;
 
@@ -54,7 +55,7 @@ nb::list warmup(const std::string& target, std::string_view operation, std::stri
                             numerics_named(numerics)};
   WarmupReport report;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     report = Runtime::get(target).warmup({&spec, 1});
   }
   deliver_warnings();
@@ -64,7 +65,7 @@ nb::list warmup(const std::string& target, std::string_view operation, std::stri
 nb::tuple take_errors(int device_type, int device_index) {
   TargetErrors errors;
   {
-    const nb::gil_scoped_release released;
+    const WithoutGil released;
     errors = Runtime::get("auto").take_errors({static_cast<DeviceType>(device_type), device_index});
   }
   return nb::make_tuple(errors.count, errors.first_row, errors.first_id);
@@ -77,7 +78,7 @@ nb::dict back_end_dict(const char* name) {
   try {
     std::string target;
     {
-      const nb::gil_scoped_release released;
+      const WithoutGil released;
       target = Runtime::get(name).target();
     }
     dict["available"] = true;

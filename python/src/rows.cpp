@@ -70,21 +70,23 @@ nb::object logp(nb::handle logits, nb::handle target_ids, nb::handle ignore_inde
 }
 
 nb::object logp_forward(nb::handle logits, nb::handle target_ids, nb::handle ignore_index, nb::handle validate,
-                        nb::handle temperature, nb::handle vocab_size, nb::handle numerics, nb::handle stream) {
+                        nb::handle temperature, nb::handle vocab_size, nb::handle numerics, bool with_lse,
+                        nb::handle stream) {
   const GivenOptions given{ignore_index, validate, temperature, vocab_size, numerics, stream};
-  const Forward results = forward(logits, target_ids, given, nb::none(), true, true);
+  Forward results = forward(logits, target_ids, given, nb::none(), with_lse, true);
+  if (!with_lse) results.lse = nb::none();
   return nb::make_tuple(results.logp, results.lse, results.row_state);
 }
 
 nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::handle state_object,
-                         nb::handle grad_object, nb::handle ignore_index, nb::handle temperature, nb::handle vocab_size,
-                         nb::handle numerics, bool inplace, nb::handle out, std::int64_t shard_begin,
-                         std::int64_t full_vocab, nb::handle stream) {
+                         nb::handle grad_object, nb::handle ignore_index, nb::handle validate, nb::handle temperature,
+                         nb::handle vocab_size, nb::handle numerics, bool inplace, nb::handle out,
+                         std::int64_t shard_begin, std::int64_t full_vocab, nb::handle stream) {
   const TensorArgument logits("logits", logits_object, inplace ? Access::write : Access::read);
   const TensorArgument ids("target_ids", ids_object);
   const TensorArgument row_state("row_state", state_object);
   const TensorArgument grad_logp("grad_logp", grad_object);
-  const CallOptions options({ignore_index, nb::none(), temperature, vocab_size, numerics, stream}, logits);
+  const CallOptions options({ignore_index, validate, temperature, vocab_size, numerics, stream}, logits);
   nb::object result;
   if (inplace)
     result = nb::borrow(logits_object);
@@ -113,15 +115,16 @@ nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::ha
 
 void bind_rows(nb::module_& module) {
   using nb::arg;
-  module.def("logp", logp, arg("logits"), arg("target_ids"), arg("ignore_index"), arg("validate").none(),
-             arg("temperature"), arg("vocab_size").none(), arg("return_lse"), arg("numerics"), arg("inplace_backward"),
-             arg("out").none(), arg("stream").none() = nb::none());
-  module.def("logp_forward", logp_forward, arg("logits"), arg("target_ids"), arg("ignore_index"),
-             arg("validate").none(), arg("temperature"), arg("vocab_size").none(), arg("numerics"),
-             arg("stream").none() = nb::none());
-  module.def("logp_backward", logp_backward, arg("logits"), arg("target_ids"), arg("row_state"), arg("grad_logp"),
-             arg("ignore_index"), arg("temperature"), arg("vocab_size").none(), arg("numerics"), arg("inplace"),
-             arg("out").none(), arg("shard_begin"), arg("full_vocab"), arg("stream").none() = nb::none());
+  module.def("logp", logp, arg("logits").none(), arg("target_ids").none(), arg("ignore_index").none(),
+             arg("validate").none(), arg("temperature").none(), arg("vocab_size").none(), arg("return_lse"),
+             arg("numerics").none(), arg("inplace_backward"), arg("out").none(), arg("stream").none() = nb::none());
+  module.def("logp_forward", logp_forward, arg("logits").none(), arg("target_ids").none(), arg("ignore_index").none(),
+             arg("validate").none(), arg("temperature").none(), arg("vocab_size").none(), arg("numerics").none(),
+             arg("with_lse"), arg("stream").none() = nb::none());
+  module.def("logp_backward", logp_backward, arg("logits").none(), arg("target_ids").none(), arg("row_state").none(),
+             arg("grad_logp").none(), arg("ignore_index").none(), arg("validate").none(), arg("temperature").none(),
+             arg("vocab_size").none(), arg("numerics").none(), arg("inplace"), arg("out").none(), arg("shard_begin"),
+             arg("full_vocab"), arg("stream").none() = nb::none());
 }
 
 } // namespace bilogp::python

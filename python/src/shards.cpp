@@ -89,12 +89,13 @@ nb::object logp_finish(const std::vector<std::int64_t>& begins, const std::vecto
 void bind_shards(nb::module_& module) {
   using nb::arg;
   module.def("node_count", &node_count, arg("begin"), arg("end"), arg("full_vocab"));
-  module.def("logp_partial", logp_partial, arg("logits"), arg("target_ids"), arg("shard_begin"), arg("full_vocab"),
-             arg("ignore_index"), arg("validate").none(), arg("temperature"), arg("vocab_size").none(), arg("numerics"),
+  module.def("logp_partial", logp_partial, arg("logits").none(), arg("target_ids").none(), arg("shard_begin"),
+             arg("full_vocab"), arg("ignore_index").none(), arg("validate").none(), arg("temperature").none(),
+             arg("vocab_size").none(), arg("numerics").none(), arg("stream").none() = nb::none());
+  module.def("logp_finish", logp_finish, arg("begins"), arg("ends"), arg("nodes"), arg("full_vocab"),
+             arg("target_ids").none(), arg("target_logit").none(), arg("ignore_index").none(), arg("validate").none(),
+             arg("temperature").none(), arg("vocab_size").none(), arg("numerics").none(),
              arg("stream").none() = nb::none());
-  module.def("logp_finish", logp_finish, arg("begins"), arg("ends"), arg("nodes"), arg("full_vocab"), arg("target_ids"),
-             arg("target_logit"), arg("ignore_index"), arg("validate").none(), arg("temperature"),
-             arg("vocab_size").none(), arg("numerics"), arg("stream").none() = nb::none());
 }
 
 } // namespace bilogp::python

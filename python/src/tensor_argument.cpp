@@ -3,8 +3,6 @@
 #include <string>
 #include <unordered_map>
 
-#include <nanobind/stl/string.h>
-
 #include "bilogp/error.hpp"
 #include "numpy_arrays.hpp"
 #include "python_error.hpp"
@@ -131,7 +129,10 @@ const KnownType& known_type(PyObject* object) {
   return types->emplace(type, known).first->second;
 }
 
-nb::object dlpack_capsule(const std::string& name, nb::handle object) {
+nb::object dlpack_capsule(const std::string& name, nb::handle given) {
+  nb::object object = nb::borrow(given);
+  const nb::object requires_grad = nb::getattr(object, "requires_grad", nb::none());
+  if (requires_grad.ptr() == Py_True) object = object.attr("detach")(); // torch exports no other
   const nb::object method = nb::getattr(object, "__dlpack__", nb::none());
   if (method.is_none())
     throw WrongType(name + " is of type " + class_of(object) +

@@ -1,0 +1,266 @@
+"""torch: autograd, and operators that compile, export and trace.
+
+Plain eager calls go straight to the extension, under an autograd function where a gradient is recorded. Everything
+that looks at operators (torch.compile, torch.export, fake tensors, function transforms, tensor subclasses) meets
+``torch.ops.bilogp``, which has the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from . import _arrays, _core
+from ._results import LogpResult
+from .errors import InvalidArgument, Unsupported
+
+_VALIDATE = (None, True, False)  # as numbers of the operators' schema
+_PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+_has_exchange = hasattr(Tensor, "__dlpack_c_exchange_api__")
+
+
+def _stream(tensor: Tensor) -> int | None:
+    return None if _has_exchange else _arrays.current_stream(tensor)
+
+
+def _no_second_derivative() -> NoReturn:
+    raise Unsupported(
+        "the gradient of bilogp.logp has no derivative of its own (double backward); detach it, or call backward "
+        "without create_graph"
+    )
+
+
+# The work itself ------------------------------------------------------------------------------------------------------
+
+
+def _forward(
+    logits: Tensor,
+    target_ids: Tensor,
+    row_temperature: Tensor | None,
+    temperature: float,
+    ignore_index: int,
+    vocab_size: int,
+    validate: int,
+    numerics: str,
+    with_lse: bool = True,
+) -> tuple[Tensor, Tensor, Tensor]:
+    return _core.logp_forward(
+        logits,
+        target_ids,
+        ignore_index,
+        _VALIDATE[validate],
+        temperature if row_temperature is None else row_temperature,
+        None if vocab_size < 0 else vocab_size,
+        numerics,
+        with_lse,
+        _stream(logits),
+    )
+
+
+def _gradient(
+    logits: Tensor,
+    target_ids: Tensor,
+    row_state: Tensor,
+    grad_logp: Tensor,
+    row_temperature: Tensor | None,
+    temperature: float,
+    ignore_index: int,
+    vocab_size: int,
+    numerics: str,
+    inplace: bool = False,
+) -> Tensor:
+    result: Tensor = _core.logp_backward(
+        logits,
+        target_ids,
+        row_state,
+        grad_logp,
+        ignore_index,
+        False,  # the forward pass has checked them, or was told not to
+        temperature if row_temperature is None else row_temperature,
+        None if vocab_size < 0 else vocab_size,
+        numerics,
+        inplace,
+        None,
+        0,
+        -1,
+        _stream(logits),
+    )
+    return result
+
+
+# Eager autograd -------------------------------------------------------------------------------------------------------
+
+
+class _Gradient(torch.autograd.Function):
+    """The gradient under create_graph: right, and a clear error when it is differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> Tensor:
+        return _gradient(*arguments)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        _no_second_derivative()
+
+
+class _Logp(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, target_ids: Tensor, row_temperature: Tensor | None, inplace: bool, with_lse: bool,
+        temperature: float, ignore_index: int, vocab_size: int, validate: int, numerics: str,
+    ) -> Any:  # fmt: skip
+        logp, lse, row_state = _forward(
+            logits, target_ids, row_temperature, temperature, ignore_index, vocab_size, validate, numerics, with_lse
+        )
+        ctx.save_for_backward(logits, target_ids, row_state, row_temperature)
+        ctx.inplace = inplace
+        ctx.options = (temperature, ignore_index, vocab_size, numerics)
+        if not with_lse:
+            return logp
+        ctx.mark_non_differentiable(lse)
+        return logp, lse
+
+    @staticmethod
+    def backward(ctx: Any, grad_logp: Tensor, *grad_lse: Any) -> Any:
+        logits, target_ids, row_state, row_temperature = ctx.saved_tensors
+        arguments = (logits, target_ids, row_state, grad_logp, row_temperature, *ctx.options)
+        if torch.is_grad_enabled():
+            grad = _Gradient.apply(*arguments)
+        elif ctx.inplace:
+            _gradient(*arguments, True)  # type: ignore[call-arg]
+            torch.autograd.graph.increment_version(logits)
+            grad = logits.detach()
+        else:
+            grad = _gradient(*arguments)
+        return (grad,) + (None,) * 9
+
+
+# Operators ------------------------------------------------------------------------------------------------------------
+
+_library = torch.library.Library("bilogp", "DEF")
+_OPTIONS = "Tensor? row_temperature, float temperature, int ignore_index, int vocab_size"
+_library.define(
+    f"logp(Tensor logits, Tensor target_ids, {_OPTIONS}, int validate, str numerics) -> (Tensor, Tensor, Tensor)"
+)
+_library.define(
+    f"logp_backward(Tensor logits, Tensor target_ids, Tensor row_state, Tensor grad_logp, {_OPTIONS}, str numerics)"
+    " -> Tensor"
+)
+for _device in ("CPU", "CUDA"):
+    _library.impl("logp", _forward, _device)
+    _library.impl("logp_backward", _gradient, _device)
+
+
+def _fake_logp(logits: Tensor, target_ids: Tensor, *options: Any) -> tuple[Tensor, Tensor, Tensor]:
+    rows = logits.shape[:-1]
+    return (
+        logits.new_empty(target_ids.shape, dtype=torch.float32),
+        logits.new_empty(rows, dtype=torch.float32),
+        logits.new_empty((*rows, 2), dtype=torch.int32),
+    )
+
+
+def _fake_backward(logits: Tensor, *arguments: Any) -> Tensor:
+    return logits.new_empty(logits.shape)
+
+
+def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    logits, target_ids, row_temperature, *options, _validate, numerics = inputs
+    _, lse, row_state = output
+    ctx.save_for_backward(logits, target_ids, row_state, row_temperature)
+    ctx.options = (*options, numerics)
+    ctx.mark_non_differentiable(lse, row_state)
+
+
+def _operator_backward(ctx: Any, grad_logp: Tensor, *others: Any) -> Any:
+    logits, target_ids, row_state, row_temperature = ctx.saved_tensors
+    grad = torch.ops.bilogp.logp_backward(logits, target_ids, row_state, grad_logp, row_temperature, *ctx.options)
+    return (grad,) + (None,) * 7
+
+
+def _refuse_double_backward(ctx: Any, *grads: Any) -> Any:
+    _no_second_derivative()
+
+
+torch.library.register_fake("bilogp::logp", _fake_logp, lib=_library)
+torch.library.register_fake("bilogp::logp_backward", _fake_backward, lib=_library)
+torch.library.register_autograd("bilogp::logp", _operator_backward, setup_context=_keep_for_backward, lib=_library)
+torch.library.register_autograd("bilogp::logp_backward", _refuse_double_backward, lib=_library)
+
+
+# bilogp.logp ----------------------------------------------------------------------------------------------------------
+
+
+def _is_plain(logits: Tensor) -> bool:
+    """No tracing, no mode and no transform is active, and the tensor is no subclass with ideas of its own."""
+    return (
+        type(logits) in _PLAIN_TYPES
+        and torch._C._len_torch_dispatch_stack() == 0
+        and torch._C._len_torch_function_stack() == 0
+        and not torch._C._get_tracing_state()
+    )
+
+
+def _split_temperature(logits: Tensor, temperature: Any) -> tuple[Tensor | None, float]:
+    """A tensor is expanded over the rows: per token, per sequence ([batch, 1]), or a single number on the device."""
+    if not isinstance(temperature, Tensor):
+        return None, float(temperature)
+    return temperature.detach().expand(logits.shape[:-1]), 1.0
+
+
+def _check_recorded(logits: Tensor, target_ids: Tensor, out: Tensor | None) -> None:
+    if target_ids.ndim == logits.ndim:
+        raise Unsupported(
+            "K target ids per row have no gradient, but logits require one; call under torch.no_grad(), or pass one id "
+            "per row"
+        )
+    if out is not None:
+        raise InvalidArgument("out is given, but logits require a gradient; leave it out, or call under torch.no_grad()")
+
+
+def logp(
+    logits: Tensor,
+    target_ids: Tensor,
+    ignore_index: int,
+    validate: bool | None,
+    temperature: Any,
+    vocab_size: int | None,
+    return_lse: bool,
+    numerics: str,
+    inplace_backward: bool,
+    out: Tensor | None,
+) -> Any:
+    if torch.compiler.is_compiling():
+        is_plain = False
+    else:
+        is_plain = _is_plain(logits)
+        if torch._C._functorch.peek_interpreter_stack() is not None:
+            raise Unsupported("torch.func's transforms do not reach bilogp.logp; use torch.autograd, or torch.compile")
+    is_recorded = logits.requires_grad and torch.is_grad_enabled()
+    if out is not None and out.requires_grad:
+        raise InvalidArgument("out requires a gradient; pass a tensor that does not, or out.detach()")
+    if is_recorded:
+        _check_recorded(logits, target_ids, out)
+    if is_plain and not is_recorded:
+        if isinstance(temperature, Tensor):
+            temperature = _split_temperature(logits, temperature)[0]
+        result = _core.logp(
+            logits, target_ids, ignore_index, validate, temperature, vocab_size, return_lse, numerics, False, out,
+            _stream(logits),
+        )  # fmt: skip
+        if out is not None:
+            torch.autograd.graph.increment_version(out)
+        return result
+
+    row_temperature, number = _split_temperature(logits, temperature)
+    options = (number, ignore_index, -1 if vocab_size is None else vocab_size, _VALIDATE.index(validate), numerics)
+    if is_plain:
+        result = _Logp.apply(logits, target_ids, row_temperature, inplace_backward, return_lse, *options)
+        return LogpResult(*result) if return_lse else result
+    # A compiled graph decides itself what is in place.
+    answer, lse, _ = torch.ops.bilogp.logp(logits, target_ids, row_temperature, *options)
+    if out is not None:
+        answer = out.copy_(answer)
+    return LogpResult(answer, lse) if return_lse else answer

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+# One store for all runs: each kernel is compiled once.
+os.environ.setdefault("BILOGP_CACHE_DIR", str(HERE.parents[1] / "build/python/test-store"))
+
+import arrays as array_kinds  # noqa: E402
+
+
+@pytest.fixture(params=array_kinds.kinds(), ids=lambda kind: kind.name)
+def arrays(request):
+    return request.param
+
+
+@pytest.fixture
+def rng():
+    import numpy as np
+
+    return np.random.default_rng(20240611)

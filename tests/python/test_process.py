@@ -1,0 +1,144 @@
+"""bilogp as part of a process: what importing costs, threads, forks, shutdown, sub-interpreters."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import canon
+import numpy as np
+import pytest
+
+import bilogp
+
+X = np.linspace(-3, 3, 40, dtype=np.float32).reshape(4, 10)
+T = np.array([0, 3, 5, 9])
+
+
+def python(code, **environment):
+    """Runs code in a new interpreter: what it printed. It must succeed and say nothing on standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], env=os.environ | environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_import_brings_nothing_large():
+    loaded = python("import bilogp, sys; print([m for m in sys.modules if m.partition('.')[0] in "
+                    "('numpy', 'torch', 'jax', 'rich', 'tqdm', 'cupy', 'logging')])")  # fmt: skip
+    assert loaded.strip() == "[]"
+
+
+def test_threads_at_once():
+    expected = bilogp.logp(X, T)
+    differing = []
+
+    def work():
+        for _ in range(300):
+            if not canon.same_bits(bilogp.logp(X, T), expected):
+                differing.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not differing
+
+
+def test_other_threads_run_during_a_call():
+    """The GIL is released: a thread counts on while one long call is under way."""
+    logits = np.zeros((2000, 20000), np.float32)
+    ids = np.zeros(2000, int)
+    bilogp.logp(logits, ids)
+    counted, done = [0], threading.Event()
+
+    def count():
+        while not done.is_set():
+            counted[0] += 1
+            done.wait(0.0005)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = counted[0]
+    for _ in range(5):
+        bilogp.logp(logits, ids)
+    done.set()
+    thread.join()
+    assert counted[0] > before + 10
+
+
+def test_fork_after_use():
+    """As a data loader's workers: children score, on all threads, after their parent did."""
+    large = np.tile(X, (64, 1)).repeat(20, axis=1)
+    ids = np.tile(T, 64)
+    expected = bilogp.logp(large, ids)
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                code = 0 if canon.same_bits(bilogp.logp(large, ids), expected) else 2
+            finally:
+                os._exit(code)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
+
+
+OTHERS = [name for name in ("torch", "jax", "llvmlite.binding", "triton") if __import__("importlib.util").util.find_spec(name.partition(".")[0])]
+ORDERS = sorted(set(itertools.permutations(["bilogp", *OTHERS[:1]])) | {("bilogp", *OTHERS), (*OTHERS, "bilogp")})
+
+
+@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+def test_shutdown_is_silent(order):
+    imports = "\n".join(f"import {name}" for name in order)
+    python(f"{imports}\nimport numpy as np\nbilogp.logp(np.zeros((2, 8), np.float32), np.array([1, 2]))")
+
+
+def test_shutdown_with_a_thread_at_work():
+    python("""
+        import threading, bilogp, numpy as np
+        def work():
+            while True:
+                bilogp.logp(np.zeros((2, 8), np.float32), np.array([1, 2]))
+        threading.Thread(target=work, daemon=True).start()
+        import time; time.sleep(0.3)
+    """)
+
+
+def test_compiling_shows_nothing_without_a_terminal(tmp_path):
+    python("import bilogp, numpy as np; bilogp.logp(np.zeros((2, 8), np.float32), np.array([1, 2]))",
+           BILOGP_CACHE_DIR=str(tmp_path))  # fmt: skip
+
+
+def test_long_compiles_show_progress(monkeypatch, capsys):
+    from bilogp import _progress
+
+    monkeypatch.setattr(_progress, "is_wanted", lambda: True)
+    monkeypatch.setattr(_progress, "DELAY", 0.01)
+    watch = _progress.watch("logp_forward float32")
+    threading.Event().wait(0.3)
+    watch.close()
+    assert "compiling logp_forward float32" in capsys.readouterr().err
+    watch = _progress.watch("quick")
+    watch.close()
+    assert "quick" not in capsys.readouterr().err
+
+
+def test_sub_interpreters_are_refused_in_one_sentence():
+    interpreters = pytest.importorskip("_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters")
+    code = "try:\n import bilogp\nexcept ImportError as error:\n open({!r}, 'w').write(str(error))"
+    import tempfile
+
+    with tempfile.NamedTemporaryFile("r") as answer:
+        interpreter = interpreters.create()
+        interpreters.run_string(interpreter, code.format(answer.name))
+        interpreters.destroy(interpreter)
+        assert "interpreter" in answer.read()
