@@ -9,7 +9,8 @@
 #define CANON_MEMBER inline __attribute__((always_inline))
 #define CANON_COLD static __attribute__((noinline))
 #define CANON_SHARED CANON_FN
-#define CANON_ROLLED // a loop that a GPU should not unroll
+#define CANON_ROLLED                                      // a loop that a GPU should not unroll
+#define CANON_UNROLLED _Pragma("clang loop unroll(full)") // over registers
 
 #if defined(__x86_64__) && !defined(__FMA__)
 #define BILOGP_SOFTWARE_FMA 1
@@ -73,51 +74,20 @@ template<class Mask, class T> CANON_FN T select(Mask mask, T a, T b) {
   return mask ? a : b;
 }
 
+} // namespace canon
+
 #if BILOGP_SOFTWARE_FMA
-typedef float QuadFloat __attribute__((vector_size(16)));
-typedef double QuadDouble __attribute__((vector_size(32)));
-typedef i64 QuadLong __attribute__((vector_size(32)));
-
-// RN32(a*b + c) without FMA hardware: the product is exact in binary64, the sum is rounded to odd there (its error by
-// TwoSum), and rounding an odd-rounded 53-bit value to 24 bits is the right rounding (Boldo and Melquiond, 2008).
-// Not inlined: code generation would take seconds.
-CANON_COLD QuadFloat fused_quad(QuadFloat a, QuadFloat b, QuadFloat c) {
-  const QuadDouble product = __builtin_convertvector(a, QuadDouble) * __builtin_convertvector(b, QuadDouble);
-  const QuadDouble addend = __builtin_convertvector(c, QuadDouble);
-  const QuadDouble sum = product + addend;
-  const QuadDouble back = sum - product;
-  const QuadDouble error = (product - (sum - back)) + (addend - back);
-  QuadLong bits = __builtin_bit_cast(QuadLong, sum);
-  const QuadLong error_bits = __builtin_bit_cast(QuadLong, error);
-  const QuadLong away = ((QuadLong)(bits < 0) ^ (QuadLong)(error_bits < 0)) | 1; // +1: grow the magnitude, -1: shrink
-  const QuadLong inexact_even = (QuadLong)(error != 0.0) & ((bits & 1) - 1);
-  bits += away & inexact_even;
-  return __builtin_convertvector(__builtin_bit_cast(QuadDouble, bits), QuadFloat);
-}
-
-struct FourQuads {
-  QuadFloat quad[4];
-};
-
-CANON_FN FloatLanes fused(FloatLanes a, FloatLanes b, FloatLanes c) {
-  const FourQuads x = __builtin_bit_cast(FourQuads, a), y = __builtin_bit_cast(FourQuads, b),
-                  z = __builtin_bit_cast(FourQuads, c);
-  FourQuads r;
-  for (int i = 0; i < 4; ++i) r.quad[i] = fused_quad(x.quad[i], y.quad[i], z.quad[i]);
-  return __builtin_bit_cast(FloatLanes, r);
-}
-CANON_FN float fused(float a, float b, float c) {
-  return fused_quad(QuadFloat{a, a, a, a}, QuadFloat{b, b, b, b}, QuadFloat{c, c, c, c})[0];
-}
+#include "device/cpu/software_fma.h"
 #else
+namespace canon {
 CANON_FN FloatLanes fused(FloatLanes a, FloatLanes b, FloatLanes c) {
   return __builtin_elementwise_fma(a, b, c);
 }
 CANON_FN float fused(float a, float b, float c) {
   return __builtin_elementwise_fma(a, b, c);
 }
-#endif
 
 } // namespace canon
+#endif
 
 #endif

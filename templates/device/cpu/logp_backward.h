@@ -32,7 +32,7 @@ template<class Gradient> CANON_FN void each_group(const GradientRow& row, Gradie
   constexpr i64 width = Logits::group_columns;
   i64 j = 0;
   for (; j + width <= row.columns; j += width) {
-    prefetch(row.logits + j);
+    prefetch_near((const char*)(row.logits + j) + 4096);
     FloatLanes x[Logits::group_vectors];
     Logits::read(row.logits + j, x);
     for (int v = 0; v < Logits::group_vectors; ++v) x[v] = gradient(x[v]);

@@ -9,6 +9,7 @@ namespace canon {
 
 CANON_COLD void logp_forward_rows(const LogpForwardArguments& a, i64 row_begin, i64 row_end) {
   const i64 vocab = vocab_size_of(a.options);
+  TileWay way = TileWay::plain;
   for (i64 row = row_begin; row < row_end; ++row) {
     const TargetId* ids = row_ids(a, row);
     if (all_ignored(a, ids)) {
@@ -19,7 +20,7 @@ CANON_COLD void logp_forward_rows(const LogpForwardArguments& a, i64 row_begin, 
     const Scale scale = row_scale(row, a.options);
     Node sum = poison_node();
     if (scale.valid) {
-      TileSums<Logits> tiles(scale);
+      TileSums<Logits> tiles(scale, way);
       NodeStack stack;
       push_columns<Logits>(stack, logits, 0, vocab, vocab, vocab, tiles);
       sum = stack.root();

@@ -25,6 +25,7 @@ CANON_FN i64 shard_node_count(const LogpPartialArguments& a) {
 CANON_COLD void logp_partial_rows(const LogpPartialArguments& a, i64 row_begin, i64 row_end) {
   const i64 vocab = a.options.vocab_size;
   const i64 count = shard_node_count(a);
+  TileWay way = TileWay::plain;
   for (i64 row = row_begin; row < row_end; ++row) {
     const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
     float target_logit = negative_infinity;
@@ -42,7 +43,7 @@ CANON_COLD void logp_partial_rows(const LogpPartialArguments& a, i64 row_begin, 
       for (i64 k = 0; k < count; ++k) write_node(a, row, k, ignored ? zero_node() : poison_node());
       continue;
     }
-    TileSums<Logits> tiles(scale);
+    TileSums<Logits> tiles(scale, way);
     NodeStack stack;
     push_columns<Logits>(stack, logits, a.shard_begin, a.shard_end, a.full_vocab, vocab, tiles);
     for (i64 k = 0; k < count; ++k) write_node(a, row, k, stack.nodes[k]);

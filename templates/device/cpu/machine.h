@@ -1,5 +1,5 @@
-// The machine under a CPU kernel: floating-point mode, prefetch, unaligned scalars, and the two library functions that
-// the compiler may call.
+// The machine under a CPU kernel: floating-point mode, prefetch, unaligned scalars, and the three library functions
+// that the compiler may call.
 #ifndef BILOGP_DEVICE_CPU_MACHINE_H
 #define BILOGP_DEVICE_CPU_MACHINE_H
 
@@ -13,6 +13,17 @@ extern "C" __attribute__((noinline)) void* memcpy(void* to, const void* from, un
   for (unsigned long i = 0; i < size; ++i) {
     out[i] = in[i];
     asm volatile(""); // else this loop becomes a call of memcpy
+  }
+  return to;
+}
+// The compiler asks for this one where it does not see that a structure cannot overlap its copy.
+extern "C" __attribute__((noinline)) void* memmove(void* to, const void* from, unsigned long size) {
+  char* out = (char*)to;
+  const char* in = (const char*)from;
+  if (out <= in) return memcpy(to, from, size);
+  for (unsigned long i = size; i > 0; --i) {
+    out[i - 1] = in[i - 1];
+    asm volatile("");
   }
   return to;
 }
@@ -41,10 +52,35 @@ struct FloatingPointMode {
 #endif
 };
 
-// One page ahead: the distance of a prototype, not tuned here.
-CANON_FN void prefetch(const void* address) {
-  __builtin_prefetch((const char*)address + 4096, 0, 3);
+// Into the first-level cache, and only into the second.
+CANON_FN void prefetch_near(const void* address) {
+  __builtin_prefetch(address, 0, 3);
 }
+CANON_FN void prefetch_far(const void* address) {
+  __builtin_prefetch(address, 0, 2);
+}
+
+#if defined(__x86_64__)
+// Forgets the exception flags. Nothing that reads memory is moved across.
+CANON_FN void clear_exceptions() {
+  const u32 mode = 0x1f80;
+  asm volatile("ldmxcsr %0" : : "m"(mode) : "memory");
+}
+// Whether anything overflowed, underflowed or was invalid since then, up to the arithmetic that gave `result`.
+CANON_FN bool exceptions_after(float result) {
+  u32 flags;
+  asm volatile("stmxcsr %0" : "=m"(flags) : "x"(result) : "memory");
+  return (flags & 0x19) != 0;
+}
+// Whether an operand since then was subnormal; to be asked after exceptions_after.
+CANON_FN bool subnormal_operand_met() {
+  return (__builtin_ia32_stmxcsr() & 0x02) != 0;
+}
+#else
+CANON_FN bool subnormal_operand_met() {
+  return false;
+}
+#endif
 
 // Tensors may begin at any byte (files are mapped as they are).
 template<class T> struct Unaligned {

@@ -1,8 +1,11 @@
 // Logits in memory: how each storage type is read into lanes and how a gradient is written back.
 //
-// A group is what one vector of the tree's first sums stands for: sixteen neighbouring columns, or, for bfloat16,
-// thirty-two, whose even and odd columns are split by a shift and a mask so that the first level of the tree is a
-// plain add.
+// A group is what one vector of the tree's first sums stands for: sixteen neighbouring columns, or, for the types of
+// sixteen bits, thirty-two, whose even and odd columns are split so that the first level of the tree is a plain add.
+//
+//   unpack          words of a group -> its logits; even columns first, then odd ones
+//   unpack_scaled   the same times 1 / unpacked_scale, where that is quicker
+//   read, write     logits and gradients of a group, in an order of the type's own
 #ifndef BILOGP_DEVICE_CPU_STORAGE_H
 #define BILOGP_DEVICE_CPU_STORAGE_H
 
@@ -21,14 +24,27 @@ template<class V> CANON_FN void store_vector(void* address, V value) {
   *(typename UnalignedVector<V>::type*)address = value;
 }
 
+#if defined(__AVX512BW__)
+// Per lane of 32 bits: low half of `a` times low half of `b` plus high half times high half, signed.
+CANON_FN UIntLanes products(PairLanes a, u32 b) {
+  typedef short Shorts __attribute__((vector_size(64)));
+  return (UIntLanes)__builtin_ia32_pmaddwd512((Shorts)a, (Shorts)(UIntLanes{} + b));
+}
+#endif
+
 struct Float32 {
   typedef float Stored;
   static constexpr int group_columns = 16, group_vectors = 1;
-  typedef UIntLanes Magnitude;
+  typedef u32 Word;
+  typedef UIntLanes Words;
+  static constexpr u32 sign_bit = 0x80000000u, infinity = 0x7f800000u;
   CANON_FN float widen(float x) { return x; }
   CANON_FN float narrow(float x) { return x != x ? quiet_nan() : x; }
+  static constexpr bool shuns_subnormals = false;
+  static constexpr float unpacked_scale = 1.0f;
+  CANON_FN void unpack(Words words, FloatLanes* x) { x[0] = lanes_from_bits<FloatLanes>(words); }
+  CANON_FN void unpack_scaled(Words words, FloatLanes* x) { unpack(words, x); }
   CANON_FN void read(const float* p, FloatLanes* x) { x[0] = load_vector<FloatLanes>(p); }
-  CANON_FN Magnitude magnitude(const float* p) { return load_vector<UIntLanes>(p) & 0x7fffffffu; }
   // Largest magnitude that does not exceed `limit`, in stored bits.
   CANON_FN u32 magnitude_limit(float limit) { return bits_from_float(limit); }
   CANON_FN void write(float* p, const FloatLanes* y) { store_vector(p, y[0]); }
@@ -37,18 +53,23 @@ struct Float32 {
 struct Bfloat16 {
   typedef u16 Stored;
   static constexpr int group_columns = 32, group_vectors = 2;
-  typedef PairLanes Magnitude;
+  typedef u16 Word;
+  typedef PairLanes Words;
+  static constexpr u32 sign_bit = 0x8000u, infinity = 0x7f80u;
   CANON_FN float widen(u16 x) { return float_from_bits((u32)x << 16); }
   CANON_FN u16 narrow(float x) {
     const u32 bits = bits_from_float(x);
     return x != x ? (u16)0x7fc0 : (u16)((bits + (0x7fffu + ((bits >> 16) & 1))) >> 16);
   }
-  CANON_FN void read(const u16* p, FloatLanes* x) {
-    const UIntLanes both = load_vector<UIntLanes>(p);
+  static constexpr bool shuns_subnormals = false;
+  static constexpr float unpacked_scale = 1.0f;
+  CANON_FN void unpack(Words words, FloatLanes* x) {
+    const UIntLanes both = __builtin_bit_cast(UIntLanes, words);
     x[0] = lanes_from_bits<FloatLanes>(both << 16);
     x[1] = lanes_from_bits<FloatLanes>(both & 0xffff0000u);
   }
-  CANON_FN Magnitude magnitude(const u16* p) { return load_vector<PairLanes>(p) & (u16)0x7fff; }
+  CANON_FN void unpack_scaled(Words words, FloatLanes* x) { unpack(words, x); }
+  CANON_FN void read(const u16* p, FloatLanes* x) { unpack(load_vector<Words>(p), x); }
   CANON_FN u32 magnitude_limit(float limit) { return bits_from_float(limit) >> 16; }
   // Rounded to nearest even, in the upper half of each lane.
   CANON_FN UIntLanes rounded(FloatLanes y) {
@@ -63,8 +84,8 @@ struct Bfloat16 {
 
 struct Float16 {
   typedef u16 Stored;
-  static constexpr int group_columns = 16, group_vectors = 1;
-  typedef HalfLanes Magnitude;
+  typedef u16 Word;
+  static constexpr u32 sign_bit = 0x8000u, infinity = 0x7c00u, smallest_normal = 0x0400u;
 #if defined(__F16C__) || defined(__aarch64__)
   typedef _Float16 HalfFloatLanes __attribute__((vector_size(32)));
   CANON_FN FloatLanes widen_lanes(HalfLanes h) {
@@ -95,14 +116,46 @@ struct Float16 {
 #endif
   CANON_FN float widen(u16 x) { return widen_lanes(HalfLanes{x})[0]; }
   CANON_FN u16 narrow(float x) { return x != x ? (u16)0x7e00 : narrow_lanes(FloatLanes{x})[0]; }
-  CANON_FN void read(const u16* p, FloatLanes* x) { x[0] = widen_lanes(load_vector<HalfLanes>(p)); }
-  CANON_FN Magnitude magnitude(const u16* p) { return load_vector<HalfLanes>(p) & (u16)0x7fff; }
+#if defined(__AVX512BW__)
+  static constexpr int group_columns = 32, group_vectors = 2;
+  typedef PairLanes Words;
+  CANON_FN void unpack(Words words, FloatLanes* x) {
+    const UIntLanes both = __builtin_bit_cast(UIntLanes, words);
+    x[0] = widen_lanes(__builtin_convertvector(both & 0xffffu, HalfLanes));
+    x[1] = widen_lanes(__builtin_convertvector(both >> 16, HalfLanes));
+  }
+  // A product moves sign, exponent and fraction to where binary32 has them, but for the exponent's bias. Subnormal
+  // logits become subnormal, which costs more than a hundred cycles each in arithmetic.
+  static constexpr bool shuns_subnormals = true;
+  static constexpr float unpacked_scale = 0x1p112f;
+  CANON_FN void unpack_scaled(Words words, FloatLanes* x) {
+    const UIntLanes even = products(words, 0x2000u), odd = products(words, 0x20000000u);
+    x[0] = lanes_from_bits<FloatLanes>(even & 0x8fffffffu);
+    x[1] = lanes_from_bits<FloatLanes>(odd & 0x8fffffffu);
+  }
+  CANON_FN void read(const u16* p, FloatLanes* x) {
+    x[0] = widen_lanes(load_vector<HalfLanes>(p));
+    x[1] = widen_lanes(load_vector<HalfLanes>(p + 16));
+  }
+  CANON_FN void write(u16* p, const FloatLanes* y) {
+    store_vector(p, narrow_lanes(y[0]));
+    store_vector(p + 16, narrow_lanes(y[1]));
+  }
+#else
+  static constexpr int group_columns = 16, group_vectors = 1;
+  typedef HalfLanes Words;
+  static constexpr bool shuns_subnormals = false;
+  static constexpr float unpacked_scale = 1.0f;
+  CANON_FN void unpack(Words words, FloatLanes* x) { x[0] = widen_lanes(words); }
+  CANON_FN void unpack_scaled(Words words, FloatLanes* x) { unpack(words, x); }
+  CANON_FN void read(const u16* p, FloatLanes* x) { unpack(load_vector<Words>(p), x); }
+  CANON_FN void write(u16* p, const FloatLanes* y) { store_vector(p, narrow_lanes(y[0])); }
+#endif
   CANON_FN u32 magnitude_limit(float limit) {
     if (limit >= 65504.0f) return 0x7bff;
     const u16 nearest = narrow(limit);
     return widen(nearest) > limit ? nearest - 1u : nearest;
   }
-  CANON_FN void write(u16* p, const FloatLanes* y) { store_vector(p, narrow_lanes(y[0])); }
 };
 
 } // namespace canon
