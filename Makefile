@@ -19,11 +19,13 @@ TSAN_TARGETS := test_cache test_cpu test_runtime
 # Another LLVM than the first that is found: BILOGP_LLVM_VERSION=22 make test
 CONFIGURE := cmake $(if $(BILOGP_LLVM_VERSION),-DBILOGP_LLVM_VERSION=$(BILOGP_LLVM_VERSION)) --preset
 
-.PHONY: help deps build demo cuda-tools test bench lint lint-format format test-asan test-tsan fuzz clean
+.PHONY: help deps build demo cuda-tools test test-python test-torch bench lint lint-format format test-asan test-tsan fuzz clean
 
 help:
 	@echo 'make demo       install what is missing, build, score the sample of real logits'
 	@echo 'make test       install what is missing, build, run all tests'
+	@echo 'make test-python  the tests of the Python package alone, over numpy (part of make test)'
+	@echo 'make test-torch   the same with torch, jax and TRL from PyPI (6 GB of disk), and the notebook'
 	@echo 'make build      build everything in release mode into $(BUILD)'
 	@echo 'make cuda-tools  fetch NVRTC and nvdisasm with pip, so that make test also compiles all CUDA kernels'
 	@echo 'make bench      build and run the benchmarks'
@@ -61,6 +63,13 @@ cuda-tools:
 
 test: build
 	ctest --preset release -j $(JOBS)
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) tests/python/run.sh numpy
+
+test-python: build
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) tests/python/run.sh numpy
+
+test-torch: build
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) tests/python/run.sh torch
 
 bench: build
 	@shopt -s nullglob; programs=($(BUILD)/bench_*); \

@@ -14,7 +14,7 @@ packages_for() {
   build) echo "cmake ninja-build g++ pkg-config ccache
       llvm-$llvm-dev libclang-$llvm-dev libclang-cpp$llvm-dev zlib1g-dev libzstd-dev
       libsqlite3-dev libxxhash-dev libtbb-dev libcli11-dev libfmt-dev nlohmann-json3-dev" ;;
-  test) echo "doctest-dev libmpfr-dev qemu-user-static g++-aarch64-linux-gnu clang-$llvm libclang-rt-$llvm-dev python3 python3-pip" ;;
+  test) echo "doctest-dev libmpfr-dev qemu-user-static g++-aarch64-linux-gnu clang-$llvm libclang-rt-$llvm-dev python3 python3-dev python3-pip python3-venv" ;;
   lint) echo "clang-format-19 clang-tidy-19" ;;
   bench) echo "libbenchmark-dev" ;;
   *)

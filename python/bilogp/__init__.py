@@ -8,7 +8,7 @@ numpy, torch, cupy, jax, or anything with ``__dlpack__``; torch's autograd, comp
 
 from __future__ import annotations
 
-from . import _core
+from . import _core, kernel_registry
 from ._api import (
     contract_id,
     logp,
@@ -49,4 +49,37 @@ from .errors import (
 
 __version__: str = _core.version()
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("annotations", "errors")]
+__all__ = [
+    "BilogpWarning",
+    "CompileFailed",
+    "DeviceError",
+    "Error",
+    "FileError",
+    "ForwardResult",
+    "InvalidArgument",
+    "KernelInfo",
+    "LogpResult",
+    "OutOfMemory",
+    "RuntimeInfo",
+    "Shard",
+    "StoreError",
+    "TargetErrors",
+    "TargetOutOfRange",
+    "UnknownOperator",
+    "Unsupported",
+    "WarmupReport",
+    "WrongType",
+    "contract_id",
+    "kernel_registry",
+    "logp",
+    "logp_backward",
+    "logp_finish",
+    "logp_forward",
+    "logp_partial",
+    "node_count",
+    "num_threads",
+    "runtime_info",
+    "set_num_threads",
+    "take_errors",
+    "warmup",
+]

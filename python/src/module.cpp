@@ -15,4 +15,5 @@ NB_MODULE(_core, module) {
   bilogp::python::bind_rows(module);
   bilogp::python::bind_shards(module);
   bilogp::python::bind_reports(module);
+  bilogp::python::bind_jax(module);
 }

@@ -74,6 +74,14 @@ void check_access(const std::string& name, bool writable, Access access) {
     not_usable(name + " is read-only; expected memory that can be written (copy it, or pass another array)");
 }
 
+void make_row_major(TensorView& view) {
+  std::int64_t stride = 1;
+  for (int d = view.rank - 1; d >= 0; --d) {
+    view.strides[d] = stride;
+    stride *= view.shape[d] > 0 ? view.shape[d] : 1;
+  }
+}
+
 int set_shape(TensorView& view, const std::string& name, int rank) {
   if (rank > TensorView::max_rank)
     not_usable(name + " has " + std::to_string(rank) + " dimensions; expected at most " +
@@ -171,6 +179,7 @@ TensorArgument::TensorArgument(const char* name, nb::handle object, Access acces
   } else {
     read_dlpack(name, access);
   }
+  if (view_.elements() == 0) make_row_major(view_); // whose strides numpy leaves at 0
   if (!may_be(name, view_.dtype)) wrong_dtype(name, std::string(to_string(view_.dtype)));
 }
 

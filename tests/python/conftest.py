@@ -5,11 +5,18 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+from hypothesis.database import DirectoryBasedExampleDatabase
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 # One store for all runs: each kernel is compiled once.
 os.environ.setdefault("BILOGP_CACHE_DIR", str(HERE.parents[1] / "build/python/test-store"))
+
+settings.register_profile(
+    "bilogp", database=DirectoryBasedExampleDatabase(HERE.parents[1] / "build/python/hypothesis"), deadline=None
+)
+settings.load_profile("bilogp")
 
 import arrays as array_kinds  # noqa: E402
 

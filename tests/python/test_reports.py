@@ -1,10 +1,18 @@
-"""warmup, runtime_info and how reports look."""
+"""warmup, runtime_info, the doctor, the registry, the programs; and how reports look."""
 
 from __future__ import annotations
 
+import inspect
 import io
+import json
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
 
 import numpy as np
+import pytest
+from samples import DATA
 
 import bilogp
 
@@ -49,3 +57,54 @@ def test_threads_can_be_set():
     finally:
         bilogp.set_num_threads(0)
     assert bilogp.num_threads() == usual
+
+
+def python_m_bilogp(*arguments):
+    return subprocess.run([sys.executable, "-m", "bilogp", *arguments], capture_output=True, text=True)
+
+
+def test_doctor():
+    done = python_m_bilogp("doctor", "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report["healthy"] and report["contract_id"] == "bilogp.canon-1.portable"
+    assert report["self_test"][0] == {"device": "cpu", "passed": True, "compared": 16, "reason": ""}
+    assert {back_end["name"] for back_end in report["back_ends"]} == {"cpu", "cuda", "hip"}
+    assert report["store"]["file"].endswith("kernels-v1.db")
+    plain = python_m_bilogp("doctor")
+    assert plain.returncode == 0 and "same bits" in plain.stdout and "canon-1" in plain.stdout
+
+
+def test_doctor_notices_wrong_bits(monkeypatch, capsys):
+    from bilogp import doctor
+
+    rows = doctor.carried_rows()
+    rows["logp"][3] ^= 1
+    monkeypatch.setattr(doctor, "carried_rows", lambda: rows)
+    assert doctor.run(as_json=True) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert not report["healthy"] and report["self_test"][0]["reason"].startswith("1 of 16 answers")
+
+
+def test_programs_come_along(tmp_path):
+    scripts = Path(sysconfig.get_path("scripts"))
+    score = subprocess.run([scripts / "bilogp-score", DATA / "smollm2_rollouts_bf16.safetensors"], capture_output=True)
+    assert score.returncode == 0 and score.stdout
+    listed = subprocess.run([scripts / "bilogp-warmcache", "list", "--json"], capture_output=True, text=True)
+    assert listed.returncode == 0 and json.loads(listed.stdout)
+
+
+def test_kernel_registry():
+    operator = bilogp.kernel_registry.get_op("batch_invariant_logp")
+    logits, ids = np.zeros((2, 8), np.float32), np.array([1, -7])
+    parameters = inspect.signature(operator).parameters
+    assert list(parameters) == ["logits", "target_ids", "ignore_index", "validate"]
+    assert parameters["ignore_index"].default == -100
+    with pytest.raises(IndexError, match="row 1 is -7"):
+        operator(logits, ids, validate=True)
+    assert np.isnan(operator(logits, ids, validate=False)).tolist() == [False, True]
+    assert bilogp.take_errors().count == 1
+    assert operator(logits, ids, -7).tolist()[1] == 0
+    with pytest.raises(KeyError, match="expected one of batch_invariant_logp") as raised:
+        bilogp.kernel_registry.get_op("softmax")
+    assert isinstance(raised.value, bilogp.Error)

@@ -1,0 +1,84 @@
+"""jax on a CPU: jit, grad, vmap, and the same bits."""
+
+from __future__ import annotations
+
+import canon
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+import jax.numpy as jnp  # noqa: E402
+
+import bilogp  # noqa: E402
+
+if jax.default_backend() != "cpu":
+    pytest.skip("jax is on a GPU here", allow_module_level=True)
+
+
+@pytest.fixture
+def logits(rng):
+    return rng.standard_normal((3, 4, 500)).astype(np.float32)
+
+
+@pytest.fixture
+def ids(rng):
+    return rng.integers(0, 500, (3, 4)).astype(np.int32)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_eager_and_jit(logits, ids, dtype):
+    stored = logits.astype(canon.dtype_named(dtype))
+    expected = bilogp.logp(stored, ids, temperature=0.7, vocab_size=499, return_lse=True, validate=False)
+    bilogp.take_errors()
+
+    def score(x, t):
+        return bilogp.logp(x, t, temperature=0.7, vocab_size=499, return_lse=True, validate=False)
+
+    for function in (score, jax.jit(score)):
+        result = function(jnp.asarray(stored), jnp.asarray(ids))
+        assert isinstance(result, bilogp.LogpResult) and isinstance(result.logp, jax.Array)
+        for one, other in zip(result, expected):
+            assert canon.same_bits(np.asarray(one), other)
+    bilogp.take_errors()
+
+
+def test_gradient(logits, ids):
+    upstream = np.arange(12, dtype=np.float32).reshape(3, 4)
+    expected = bilogp.logp_backward(logits, ids, upstream, temperature=0.7)
+
+    def loss(x):
+        return (bilogp.logp(x, jnp.asarray(ids), temperature=0.7) * upstream).sum()
+
+    for function in (jax.grad(loss), jax.jit(jax.grad(loss))):
+        assert canon.same_bits(np.asarray(function(jnp.asarray(logits))), expected)
+
+
+def test_vmap_and_temperatures(logits, ids):
+    temperatures = np.array([[0.5], [1.0], [2.0]], np.float32)
+    expected = bilogp.logp(logits, ids, temperature=np.broadcast_to(temperatures, (3, 4)))
+    over = jax.vmap(lambda x, t, temperature: bilogp.logp(x, t, temperature=temperature))
+    assert canon.same_bits(np.asarray(over(logits, ids, temperatures)), expected)
+    assert canon.same_bits(np.asarray(bilogp.logp(jnp.asarray(logits), ids, temperature=temperatures)), expected)
+
+
+def test_many_ids(logits, rng):
+    many = rng.integers(0, 500, (3, 4, 6)).astype(np.int32)
+    assert canon.same_bits(np.asarray(bilogp.logp(jnp.asarray(logits), many)), bilogp.logp(logits, many))
+    with pytest.raises(bilogp.Unsupported, match="K target ids"):
+        jax.grad(lambda x: bilogp.logp(x, many).sum())(jnp.asarray(logits))
+
+
+def test_errors(logits, ids):
+    x = jnp.asarray(logits)
+    for kind, words, call in [
+        (IndexError, "row 0 is 500", lambda: jax.block_until_ready(bilogp.logp(x, ids * 0 + 500))),
+        (TypeError, "logits is int32", lambda: bilogp.logp(jnp.zeros((2, 3), jnp.int32), jnp.zeros(2, jnp.int32))),
+        (TypeError, "target_ids is float32", lambda: bilogp.logp(x, jnp.zeros((3, 4)))),
+        (ValueError, "temperature is 0", lambda: bilogp.logp(x, ids, temperature=0)),
+        (ValueError, r"shape \[4, 3\]", lambda: bilogp.logp(x, ids.T)),
+        (RuntimeError, "out is given", lambda: bilogp.logp(x, ids, out=np.zeros((3, 4), "f4"))),
+        (RuntimeError, "numerics", lambda: bilogp.logp(x, ids, numerics="native")),
+    ]:
+        with pytest.raises(bilogp.Error, match=words) as raised:
+            call()
+        assert isinstance(raised.value, kind)

@@ -1,0 +1,309 @@
+"""torch: autograd, compile, export, autocast, memory, and what is refused."""
+
+from __future__ import annotations
+
+import canon
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import bilogp  # noqa: E402
+
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+on_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    return request.param
+
+
+@pytest.fixture
+def logits(device):
+    generator = torch.Generator().manual_seed(7)
+    return torch.randn(3, 5, 600, generator=generator).to(device).requires_grad_()
+
+
+@pytest.fixture
+def ids(device):
+    generator = torch.Generator().manual_seed(8)
+    ids = torch.randint(0, 600, (3, 5), generator=generator).to(device)
+    ids[0, 1] = -100
+    return ids
+
+
+def answers(logits, ids, **options):
+    """logp and gradient of its sum, eagerly."""
+    leaf = logits.detach().clone().requires_grad_()
+    logp = bilogp.logp(leaf, ids, **options)
+    logp.sum().backward()
+    return logp.detach(), leaf.grad
+
+
+def operator_arguments(logits, ids):
+    return logits, ids, None, 0.7, -100, 590, 0, "portable"
+
+
+def test_both_paths_have_the_same_bits(logits, ids):
+    with torch.no_grad():
+        direct = bilogp.logp(logits, ids, temperature=0.7, vocab_size=590)
+    recorded = bilogp.logp(logits, ids, temperature=0.7, vocab_size=590)
+    operator = torch.ops.bilogp.logp(*operator_arguments(logits, ids))[0]
+    assert torch.equal(direct, recorded) and torch.equal(direct, operator)
+    assert not direct.requires_grad and recorded.requires_grad and operator.requires_grad
+    one, other = (torch.autograd.grad(y.sum(), logits)[0] for y in (recorded, operator))
+    assert torch.equal(one, other)
+
+
+def test_opcheck(logits, ids):
+    arguments = operator_arguments(logits, ids)
+    torch.library.opcheck(torch.ops.bilogp.logp.default, arguments)
+    row_state = torch.ops.bilogp.logp(*arguments)[2]
+    backward = (logits.detach(), ids, row_state, torch.ones_like(ids, dtype=torch.float32), *arguments[2:6], "portable")
+    torch.library.opcheck(torch.ops.bilogp.logp_backward.default, backward)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compile_whole(logits, ids, dynamic):
+    def loss(x, t):
+        result = bilogp.logp(x, t, temperature=0.7, return_lse=True)
+        return result.logp, (result.logp * 2).sum()
+
+    compiled = torch.compile(loss, fullgraph=True, dynamic=dynamic, backend="aot_eager" if dynamic else "inductor")
+    logp, total = compiled(logits, ids)
+    total.backward()
+    expected, gradient = answers(logits, ids, temperature=0.7)
+    assert torch.equal(logp, expected)
+    leaf = logits.detach().requires_grad_()
+    (bilogp.logp(leaf, ids, temperature=0.7) * 2).sum().backward()
+    assert torch.equal(logits.grad, leaf.grad)
+
+
+def test_export(logits, ids):
+    class Scorer(torch.nn.Module):
+        def forward(self, x, t):
+            return bilogp.logp(x, t, vocab_size=590)
+
+    x = logits.detach()
+    rows = torch.export.Dim("rows", min=2, max=100)
+    program = torch.export.export(Scorer(), (x, ids), dynamic_shapes=({0: rows}, {0: rows}))
+    more = torch.cat([x, x])
+    assert torch.equal(program.module()(more, torch.cat([ids, ids]))[:3], bilogp.logp(x, ids, vocab_size=590))
+
+
+def test_autocast_changes_nothing(logits, ids, device):
+    with torch.autocast(device, dtype=torch.bfloat16):
+        inside, gradient = answers(logits, ids)
+    outside, other = answers(logits, ids)
+    assert torch.equal(inside, outside) and torch.equal(gradient, other)
+    assert inside.dtype == torch.float32
+
+
+def test_backward_twice(logits, ids):
+    logp = bilogp.logp(logits, ids)
+    first, second = (torch.autograd.grad(logp.sum(), logits, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_gradient_checkpointing(logits, ids):
+    from torch.utils.checkpoint import checkpoint
+
+    checkpoint(lambda x: bilogp.logp(x, ids), logits, use_reentrant=False).sum().backward()
+    assert torch.equal(logits.grad, answers(logits, ids)[1])
+
+
+def test_second_derivative_is_refused(logits, ids):
+    for function in (bilogp.logp, lambda x, t: torch.ops.bilogp.logp(*operator_arguments(x, t))[0]):
+        (gradient,) = torch.autograd.grad(function(logits, ids).sum(), logits, create_graph=True)
+        with pytest.raises(bilogp.Unsupported, match="double backward"):
+            gradient.sum().backward()
+
+
+def test_gradient_over_the_logits(logits, ids):
+    expected, gradient = answers(logits, ids)
+    inner = logits.detach().clone().requires_grad_() * 1
+    places = []
+    inner.register_hook(lambda grad: places.append(grad.data_ptr()))
+    before = inner._version
+    logp = bilogp.logp(inner, ids, inplace_backward=True)
+    assert torch.equal(logp, expected)
+    logp.sum().backward(retain_graph=True)
+    assert torch.equal(inner, gradient)
+    assert places == [inner.data_ptr()] and inner._version > before
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        logp.sum().backward()
+
+
+def test_changed_logits_are_noticed(logits, ids):
+    inner = logits * 1
+    logp = bilogp.logp(inner, ids)
+    inner.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        logp.sum().backward()
+
+
+def test_nothing_is_saved_without_gradient(logits, ids):
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
+        bilogp.logp(logits.detach(), ids)
+        assert not saved
+        bilogp.logp(logits, ids)
+    assert {t.data_ptr() for t in saved} >= {logits.data_ptr(), ids.data_ptr()}
+    assert sum(t.numel() for t in saved if t.data_ptr() != logits.data_ptr()) <= 15 + 2 * 15
+
+
+def test_lse_carries_no_gradient(logits, ids):
+    result = bilogp.logp(logits, ids, return_lse=True)
+    assert result.logp.requires_grad and not result.lse.requires_grad
+    assert torch.allclose(result.lse.flatten()[2:], torch.logsumexp(logits, -1).detach().flatten()[2:], atol=1e-5)
+
+
+def test_temperature_tensors(logits, ids, device):
+    per_sequence = torch.tensor([[0.5], [0.7], [2.0]], device=device)
+    result = bilogp.logp(logits, ids, temperature=per_sequence)
+    for row, temperature in enumerate((0.5, 0.7, 2.0)):
+        assert torch.equal(result[row], bilogp.logp(logits[row], ids[row], temperature=temperature))
+    one = torch.tensor(0.7, device=device)
+    assert torch.equal(bilogp.logp(logits, ids, temperature=one), bilogp.logp(logits, ids, temperature=0.7))
+
+
+def test_parameters_and_bfloat16(ids, logits):
+    parameter = torch.nn.Parameter(logits.detach().bfloat16())
+    bilogp.logp(parameter, ids).sum().backward()
+    assert parameter.grad.dtype == torch.bfloat16
+
+
+def test_modes_and_fake_tensors(logits, ids):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Record(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, arguments=(), keywords=None):
+            seen.append(str(function))
+            return function(*arguments, **(keywords or {}))
+
+    seen = []
+    with Record():
+        bilogp.logp(logits.detach(), ids)
+    assert "bilogp.logp.default" in seen
+    with FakeTensorMode() as mode:
+        fake = bilogp.logp(mode.from_tensor(logits), mode.from_tensor(ids))
+        assert fake.shape == (3, 5) and fake.dtype == torch.float32
+
+
+def test_refusals(logits, ids):
+    many = ids[..., None].expand(3, 5, 4)
+    with torch.no_grad():
+        assert bilogp.logp(logits, many).shape == (3, 5, 4)
+    out = torch.zeros_like(ids, dtype=torch.float32)
+    for kind, words, call in [
+        (RuntimeError, "K target ids", lambda: bilogp.logp(logits, many)),
+        (ValueError, "out is given", lambda: bilogp.logp(logits, ids, out=out)),
+        (ValueError, "out requires", lambda: bilogp.logp(logits.detach(), ids, out=out.clone().requires_grad_())),
+        (TypeError, "logits is float64", lambda: bilogp.logp(logits.detach().double(), ids)),
+        (TypeError, "target_ids is float32", lambda: bilogp.logp(logits.detach(), ids.float())),
+        (RuntimeError, "torch.func", lambda: torch.func.grad(lambda x: bilogp.logp(x, ids).sum())(logits.detach())),
+    ]:
+        with pytest.raises(bilogp.Error, match=words) as raised:
+            call()
+        assert isinstance(raised.value, kind)
+
+
+def test_out_bumps_its_version(logits, ids):
+    out = torch.zeros_like(ids, dtype=torch.float32)
+    before = out._version
+    assert bilogp.logp(logits.detach(), ids, out=out) is out
+    assert out._version > before
+
+
+def test_grpo_first_step_has_ratio_one(logits, ids):
+    """The sampler scored rows one by one, the trainer in one batch: the ratio is 1, exactly, in every token."""
+    with torch.no_grad():
+        sampled = torch.stack([bilogp.logp(row[None], t[None])[0] for row, t in zip(logits.flatten(0, 1), ids.flatten())])
+    ratio = torch.exp(bilogp.logp(logits, ids).flatten() - sampled)
+    assert torch.equal(ratio, torch.ones_like(ratio))
+
+
+@on_cuda
+def test_cpu_and_cuda_have_the_same_bits(rng):
+    for dtype in (torch.float32, torch.float16, torch.bfloat16):
+        x = torch.from_numpy((4 * rng.standard_normal((40, 5000))).astype(np.float32)).to(dtype)
+        t = torch.from_numpy(rng.integers(0, 5000, 40))
+        for one, other in zip(answers(x, t), answers(x.cuda(), t.cuda())):
+            assert torch.equal(one, other.cpu())
+
+
+@on_cuda
+def test_cuda_devices_must_agree():
+    with pytest.raises(bilogp.Error, match="on cpu, but the logits are on cuda:0"):
+        bilogp.logp(torch.zeros(2, 8, device="cuda"), torch.zeros(2, dtype=torch.int64))
+
+
+@on_cuda
+def test_cuda_streams_and_graphs():
+    x = torch.randn(64, 8192, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    t = torch.randint(0, 8192, (64,), device="cuda")
+    expected, gradient = answers(x, t)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            warm, _ = answers(x, t)
+    side.synchronize()
+    assert torch.equal(warm, expected)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        logp = bilogp.logp(x, t)
+        (grad,) = torch.autograd.grad(logp, x, torch.ones_like(logp))
+    with torch.no_grad():
+        x.copy_(torch.randn_like(x))
+    graph.replay()
+    torch.cuda.synchronize()
+    expected, gradient = answers(x, t)
+    assert torch.equal(logp, expected) and torch.equal(grad, gradient)
+
+
+@on_cuda
+def test_cuda_peak_memory():
+    x = torch.randn(512, 32768, device="cuda", dtype=torch.bfloat16)
+    t = torch.randint(0, 32768, (512,), device="cuda")
+    answers(x, t)
+    torch.cuda.synchronize()
+    size = x.numel() * x.element_size()
+
+    def peak(call):
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        call()
+        return torch.cuda.max_memory_allocated() - before
+
+    assert peak(lambda: bilogp.logp(x, t)) < 64 * 1024
+    leaf = x.requires_grad_()
+    assert peak(lambda: bilogp.logp(leaf, t).sum().backward()) < size + 64 * 1024
+    leaf.grad = None
+    assert peak(lambda: bilogp.logp(leaf, t, inplace_backward=True).sum().backward()) < 64 * 1024
+
+
+@on_cuda
+def test_cuda_bad_ids_are_counted():
+    x = torch.zeros(3, 100, device="cuda")
+    bilogp.take_errors("cuda")
+    result = bilogp.logp(x, torch.tensor([1, 100, -7], device="cuda"))
+    torch.cuda.synchronize()
+    assert torch.isnan(result).tolist() == [False, True, True]
+    assert bilogp.take_errors("cuda") == (2, 1, 100)
+    with pytest.raises(IndexError, match="row 1 is 100"):
+        bilogp.logp(x, torch.tensor([1, 100, -7], device="cuda"), validate=True)
+
+
+@on_cuda
+def test_cupy_arrays():
+    cupy = pytest.importorskip("cupy")
+    x = np.linspace(-4, 4, 6000, dtype=np.float32).reshape(3, 2000)
+    t = np.array([0, 1000, 1999])
+    result = bilogp.logp(cupy.asarray(x), cupy.asarray(t))
+    assert isinstance(result, cupy.ndarray)
+    assert canon.same_bits(cupy.asnumpy(result), bilogp.logp(x, t))
+    gradient = bilogp.logp_backward(cupy.asarray(x), cupy.asarray(t), cupy.ones(3, cupy.float32))
+    assert canon.same_bits(cupy.asnumpy(gradient), bilogp.logp_backward(x, t, np.ones(3, np.float32)))
