@@ -3,6 +3,8 @@
 # Looks at /usr/lib/llvm-<N> for the supported majors, newest last, or only for BILOGP_LLVM_VERSION when that is set;
 # LLVM_ROOT names another installation. Debian's packages: llvm-19-dev, libclang-19-dev, libclang-cpp19-dev (or 22).
 #
+# With BILOGP_SELF_CONTAINED their archives are linked, for a component that needs neither on the machine it runs on.
+#
 # Gives LlvmClang_FOUND, LlvmClang_VERSION ("19.1.7") and the target LlvmClang::LlvmClang.
 # The libraries are looked up by name instead of through LLVM's own CMake packages, which refuse to load unless every
 # tool of the distribution is installed.
@@ -49,6 +51,15 @@ if(LlvmClang_FOUND AND NOT TARGET LlvmClang::LlvmClang)
   add_library(LlvmClang::LlvmClang INTERFACE IMPORTED)
   # System headers: their warnings are not ours.
   target_include_directories(LlvmClang::LlvmClang SYSTEM INTERFACE "${_clang_include}" "${_llvm_include}")
-  target_link_libraries(LlvmClang::LlvmClang INTERFACE "${_clang_library}" "${_llvm_library}")
+  if(BILOGP_SELF_CONTAINED)
+    get_filename_component(_llvm_directory "${_llvm_library}" DIRECTORY)
+    file(GLOB _llvm_archives "${_llvm_directory}/libclang[A-Z]*.a" "${_llvm_directory}/libLLVM*.a")
+    # The archives need each other in circles; what nothing refers to stays out.
+    target_link_libraries(LlvmClang::LlvmClang INTERFACE -Wl,--start-group ${_llvm_archives} -Wl,--end-group
+                                                         -l:libz.a -l:libzstd.a ${CMAKE_DL_LIBS} m)
+    target_link_options(LlvmClang::LlvmClang INTERFACE -Wl,--gc-sections -Wl,-O1)
+  else()
+    target_link_libraries(LlvmClang::LlvmClang INTERFACE "${_clang_library}" "${_llvm_library}")
+  endif()
 endif()
 mark_as_advanced(_llvm_include _clang_include _llvm_library _clang_library)
