@@ -17,6 +17,14 @@ namespace bilogp {
 // Below this many bytes of logits a call stays on the calling thread: waking another costs more (an estimate).
 constexpr std::int64_t smallest_parallel_bytes = std::int64_t{256} * 1024;
 
+// From so many bytes of gradients on they are written around the caches of a CPU, which could not keep them: a third of
+// the time less where they are large, but the next reader finds them in memory. Over the logits the lines are there.
+constexpr std::int64_t smallest_past_cache_bytes = std::int64_t{8} * 1024 * 1024;
+
+constexpr bool writes_past_cache(std::int64_t rows, std::int64_t columns, std::int64_t element_bytes, bool in_place) {
+  return !in_place && rows * columns >= smallest_past_cache_bytes / element_bytes;
+}
+
 // Bad target ids of one call, gathered from its threads; written to the caller's buffer, or the device's words, at the
 // end.
 class CallErrors {

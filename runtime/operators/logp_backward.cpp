@@ -81,6 +81,7 @@ kernel::LogpBackwardArguments kernel_arguments(const LogpBackwardArgs& args, con
   a.column_origin = args.shard_begin;
   a.column_begin = args.shard_begin;
   a.column_end = args.shard_begin + checked.columns;
+  a.past_cache = writes_past_cache(space.rows(), checked.columns, size_of(args.logits.dtype), args.in_place) ? 1 : 0;
   return a;
 }
 

@@ -169,6 +169,7 @@ void with_gradient_on_gpu(const GpuCall& call, const LogpGradientArgs& args, con
 // Both kernels behind the face of one, for launch_rows.
 struct RowByRow {
   cpu::KernelFunction forward, backward;
+  bool past_cache; // how gradients are written
 
   void operator()(const kernel::LogpGradientArguments* arguments, std::int64_t begin, std::int64_t end) const {
     kernel::LogpForwardArguments f = forward_of(*arguments);
@@ -180,6 +181,7 @@ struct RowByRow {
     kernel::LogpBackwardArguments b = backward_of(*arguments);
     b.row_state = f.row_state;
     b.row_state_strides = f.row_state_strides;
+    b.past_cache = past_cache ? 1 : 0;
     for (std::int64_t row = begin; row < end; ++row) {
       forward(&f, row, row + 1);
       backward(&b, row, row + 1);
@@ -250,7 +252,8 @@ void Runtime::logp_with_gradient(const LogpGradientArgs& args) {
   const DType logits = args.logits.dtype;
   const DType ids = args.target_ids.dtype;
   const RowByRow kernels{Binding::cpu_function(runtime, {Operator::logp_forward, logits, ids, checked.vocab_size}),
-                         Binding::cpu_function(runtime, {Operator::logp_backward, logits, ids, checked.vocab_size})};
+                         Binding::cpu_function(runtime, {Operator::logp_backward, logits, ids, checked.vocab_size}),
+                         writes_past_cache(space.rows(), checked.columns, size_of(logits), args.in_place)};
   CallErrors errors;
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
     kernel::LogpGradientArguments arguments = kernel_arguments(args, checked, space, slots, launch);

@@ -61,6 +61,7 @@ struct LogpBackwardArguments {
   RowStrides grad_logp_strides;
   i64 column_origin;
   i64 column_begin, column_end;
+  i64 past_cache; // CPU: 1 where the gradient is better written around the caches
 };
 
 // Forward and gradient in one pass over the row. One id per row; the fields are named as in the forward.

@@ -33,10 +33,9 @@ template<int Count> CANON_FN void next_power(FloatLanes* q, const FloatLanes* f,
   hold<Count>(q);
 }
 
-// x -> p * 2^n.
-template<int Count> CANON_FN void stream_leaves(FloatLanes* x, float scale) {
-  const FloatLanes c = splat<FloatLanes>(scale), magic = splat<FloatLanes>(round_magic);
-  FloatLanes q[Count], n[Count];
+// x -> its p in q, its n as a float in n; x is used up.
+template<int Count>
+CANON_FN void leaf_steps(FloatLanes* x, FloatLanes c, FloatLanes magic, FloatLanes* q, FloatLanes* n) {
   CANON_UNROLLED
   for (int i = 0; i < Count; ++i) q[i] = fused(x[i], c, magic);
   hold<Count>(q);
@@ -52,6 +51,12 @@ template<int Count> CANON_FN void stream_leaves(FloatLanes* x, float scale) {
   next_power<Count>(q, x, poly_2);
   next_power<Count>(q, x, poly_1);
   next_power<Count>(q, x, 1.0f);
+}
+
+// x -> p * 2^n.
+template<int Count> CANON_FN void stream_leaves(FloatLanes* x, float scale) {
+  FloatLanes q[Count], n[Count];
+  leaf_steps<Count>(x, splat<FloatLanes>(scale), splat<FloatLanes>(round_magic), q, n);
   CANON_UNROLLED
   for (int i = 0; i < Count; ++i) x[i] = __builtin_ia32_scalefps512_mask(q[i], n[i], FloatLanes{}, (u16)-1, 4);
 }

@@ -5,7 +5,7 @@
 #ifndef BILOGP_DEVICE_CPU_LOGP_BACKWARD_H
 #define BILOGP_DEVICE_CPU_LOGP_BACKWARD_H
 
-#include "canon/gradient.h"
+#include "device/cpu/gradient_lanes.h"
 #include "rows/specialization.h"
 
 namespace canon {
@@ -14,6 +14,7 @@ struct GradientRow {
   const Stored* logits; // of the first column to write
   Stored* out;          // likewise
   i64 columns;          // that count, from there
+  bool past_cache;      // whether to write around the caches
   Node sum;
   Scale scale;
   float factor;
@@ -27,42 +28,78 @@ CANON_FN void fill(Stored* out, i64 begin, i64 end, float value) {
   }
 }
 
-// Applies `gradient` to every group of columns, the last one through a copy.
-template<class Gradient> CANON_FN void each_group(const GradientRow& row, Gradient gradient) {
-  constexpr i64 width = Logits::group_columns;
-  i64 j = 0;
-  for (; j + width <= row.columns; j += width) {
-    prefetch_near((const char*)(row.logits + j) + 4096);
-    FloatLanes x[Logits::group_vectors];
-    Logits::read(row.logits + j, x);
-    for (int v = 0; v < Logits::group_vectors; ++v) x[v] = gradient(x[v]);
-    Logits::write(row.out + j, x);
-  }
-  if (j == row.columns) return;
-  Stored copy[width];
-  for (i64 i = 0; i < width; ++i) copy[i] = load(row.logits + (j + i < row.columns ? j + i : j));
+// Fewer columns than a group has, or as many, through a copy.
+template<class Gradient>
+CANON_COLD void part_of_group(const GradientRow& row, i64 begin, i64 columns, const Gradient& gradient) {
+  Stored copy[Logits::group_columns];
+  for (i64 i = 0; i < Logits::group_columns; ++i) copy[i] = load(row.logits + begin + (i < columns ? i : 0));
   FloatLanes x[Logits::group_vectors];
   Logits::read(copy, x);
-  for (int v = 0; v < Logits::group_vectors; ++v) x[v] = gradient(x[v]);
-  Logits::write(copy, x);
-  for (i64 i = 0; j + i < row.columns; ++i) store(row.out + j + i, copy[i]);
+  gradient.template of<Logits::group_vectors>(x);
+  Logits::template write<true>(copy, x, false);
+  for (i64 i = 0; i < columns; ++i) store(row.out + begin + i, copy[i]);
 }
 
+// Groups from `begin` on, Count at a time, and where they end. All Count are read before one is written.
+template<int Count, class Gradient>
+CANON_FN i64 whole_groups(const GradientRow& row, i64 begin, bool past_cache, const Gradient& gradient) {
+  constexpr i64 width = Logits::group_columns;
+  constexpr int vectors = Logits::group_vectors, bytes = Count * (int)(width * sizeof(Stored));
+  i64 j = begin;
+  for (; j + Count * width <= row.columns; j += Count * width) {
+    CANON_UNROLLED
+    for (int i = 0; i < bytes; i += 64) {
+      prefetch_near((const char*)(row.logits + j) + near_prefetch + i);
+      prefetch_far((const char*)(row.logits + j) + far_prefetch + i);
+    }
+    FloatLanes x[Count * vectors];
+    CANON_UNROLLED
+    for (int i = 0; i < Count; ++i) Logits::read(row.logits + j + i * width, x + i * vectors);
+    gradient.template of<Count * vectors>(x);
+    CANON_UNROLLED
+    for (int i = 0; i < Count; ++i)
+      Logits::template write<Gradient::gives_subnormals>(row.out + j + i * width, x + i * vectors, past_cache);
+  }
+  return j;
+}
+
+// Applies `gradient` to every column. What is written past the caches begins at a multiple of a group's bytes.
+template<class Gradient> CANON_FN void each_group(const GradientRow& row, const Gradient& gradient) {
+  constexpr int count = Gradient::vectors < Logits::group_vectors ? 1 : Gradient::vectors / Logits::group_vectors;
+  constexpr u64 group_bytes = Logits::group_columns * sizeof(Stored);
+  const u64 missing = (0 - (u64)row.out) & (group_bytes - 1);
+  const i64 head = (i64)(missing / sizeof(Stored));
+  const bool past_cache = row.past_cache && missing % sizeof(Stored) == 0 && head < row.columns;
+  i64 j = past_cache ? head : 0;
+  if (j > 0) part_of_group(row, 0, j, gradient);
+  if constexpr (count > 1) j = whole_groups<count>(row, j, past_cache, gradient);
+  j = whole_groups<1>(row, j, past_cache, gradient);
+  if (j < row.columns) part_of_group(row, j, row.columns - j, gradient);
+}
+
+struct FarGradient {
+  static constexpr int vectors = 1;
+  static constexpr bool gives_subnormals = true;
+  const GradientRow& row;
+  template<int Count> CANON_MEMBER void of(FloatLanes* x) const {
+#pragma clang loop unroll(disable)
+    for (int i = 0; i < Count; ++i) {
+      FloatLanes p;
+      IntLanes n;
+      leaf_pair<FloatLanes>(x[i], row.scale, p, n);
+      x[i] = gradient_from_pair<FloatLanes>(p, n, row.sum.E, splat<FloatLanes>(row.factor));
+    }
+  }
+};
+
 CANON_COLD void gradient_far_row(const GradientRow& row) {
-  each_group(row, [&](FloatLanes x) {
-    FloatLanes p;
-    IntLanes n;
-    leaf_pair<FloatLanes>(x, row.scale, p, n);
-    return gradient_from_pair<FloatLanes>(p, n, row.sum.E, splat<FloatLanes>(row.factor));
-  });
+  each_group(row, FarGradient{row});
 }
 
 CANON_FN void gradient_row(const GradientRow& row) {
-  float low;
-  if (!is_near(row.sum, row.scale, low)) return gradient_far_row(row);
-  const FloatLanes c = splat<FloatLanes>(row.scale.c), lowest = splat<FloatLanes>(low),
-                   factor = splat<FloatLanes>(row.factor);
-  each_group(row, [&](FloatLanes x) { return gradient_near<FloatLanes>(x, c, lowest, row.sum.E, factor); });
+  NearGradient near;
+  if (!near.prepare(row.sum, row.scale, row.factor)) return gradient_far_row(row);
+  each_group(row, near);
 }
 
 CANON_COLD void logp_backward_rows(const LogpBackwardArguments& a, i64 row_begin, i64 row_end) {
@@ -76,6 +113,7 @@ CANON_COLD void logp_backward_rows(const LogpBackwardArguments& a, i64 row_begin
     r.logits = logits + origin;
     r.out = (Stored*)a.grad_logits + row_offset(row, a.options, a.grad_strides) + origin;
     r.columns = live_end > begin ? live_end - begin : 0;
+    r.past_cache = a.past_cache != 0;
     const i64 id = (i64)load((const TargetId*)a.target_ids + row_offset(row, a.options, a.id_strides));
     const i32* state = a.row_state + row_offset(row, a.options, a.row_state_strides);
     const i32 words[2] = {load(state), load(state + 1)};
@@ -110,6 +148,7 @@ CANON_COLD void logp_backward_rows(const LogpBackwardArguments& a, i64 row_begin
 BILOGP_KERNEL void bilogp_logp_backward(const LogpBackwardArguments* arguments, i64 row_begin, i64 row_end) {
   canon::FloatingPointMode mode;
   canon::logp_backward_rows(*arguments, row_begin, row_end);
+  canon::finish_stores();
 }
 
 #endif

@@ -52,7 +52,8 @@ struct FloatingPointMode {
 #endif
 };
 
-// Into the first-level cache, and only into the second.
+// How far ahead of the arithmetic memory is read into the first-level cache and into the second, in bytes.
+constexpr int near_prefetch = 1024, far_prefetch = 6144;
 CANON_FN void prefetch_near(const void* address) {
   __builtin_prefetch(address, 0, 3);
 }
@@ -81,6 +82,13 @@ CANON_FN bool subnormal_operand_met() {
   return false;
 }
 #endif
+
+// Orders stores past the caches before whatever the caller does next.
+CANON_FN void finish_stores() {
+#if defined(__x86_64__)
+  __builtin_ia32_sfence();
+#endif
+}
 
 // Tensors may begin at any byte (files are mapped as they are).
 template<class T> struct Unaligned {

@@ -32,6 +32,22 @@ CANON_FN UIntLanes products(PairLanes a, u32 b) {
 }
 #endif
 
+// A vector that begins at a line of memory, past the caches: a gradient is not read again before much else has been.
+template<class V> CANON_FN void store_past_cache(void* address, V value) {
+  typedef i64 Words __attribute__((vector_size(sizeof(V))));
+  Words words = __builtin_bit_cast(Words, value);
+#if defined(__AVX512F__)
+  asm("" : "+v"(words)); // else the compiler drops the hint on vectors that were made of 16-bit floats
+#endif
+  __builtin_nontemporal_store(words, (Words*)address);
+}
+template<class V> CANON_FN void store_gradient(void* address, V value, bool past_cache) {
+  if (past_cache)
+    store_past_cache(address, value);
+  else
+    store_vector(address, value);
+}
+
 struct Float32 {
   typedef float Stored;
   static constexpr int group_columns = 16, group_vectors = 1;
@@ -47,7 +63,9 @@ struct Float32 {
   CANON_FN void read(const float* p, FloatLanes* x) { x[0] = load_vector<FloatLanes>(p); }
   // Largest magnitude that does not exceed `limit`, in stored bits.
   CANON_FN u32 magnitude_limit(float limit) { return bits_from_float(limit); }
-  CANON_FN void write(float* p, const FloatLanes* y) { store_vector(p, y[0]); }
+  template<bool> CANON_FN void write(float* p, const FloatLanes* y, bool past_cache) {
+    store_gradient(p, y[0], past_cache);
+  }
 };
 
 struct Bfloat16 {
@@ -77,8 +95,22 @@ struct Bfloat16 {
     const UIntLanes up = bits + (((bits >> 16) & 1u) + 0x7fffu);
     return select(y != y, (UIntLanes)(UIntLanes{} + 0x7fc00000u), up);
   }
-  CANON_FN void write(u16* p, const FloatLanes* y) {
-    store_vector(p, (rounded(y[0]) >> 16) | (rounded(y[1]) & 0xffff0000u));
+  CANON_FN PairLanes packed_by_integers(const FloatLanes* y) {
+    return __builtin_bit_cast(PairLanes, (rounded(y[0]) >> 16) | (rounded(y[1]) & 0xffff0000u));
+  }
+#if defined(__AVX512BF16__)
+  // The instruction takes subnormal values for zeros.
+  template<bool HasSubnormals> CANON_FN PairLanes packed(const FloatLanes* y) {
+    if constexpr (HasSubnormals) return packed_by_integers(y);
+    const PairLanes halves = __builtin_bit_cast(PairLanes, __builtin_ia32_cvtne2ps2bf16_512(y[1], y[0]));
+    return __builtin_shufflevector(halves, halves, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25,
+                                   10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  }
+#else
+  template<bool HasSubnormals> CANON_FN PairLanes packed(const FloatLanes* y) { return packed_by_integers(y); }
+#endif
+  template<bool HasSubnormals> CANON_FN void write(u16* p, const FloatLanes* y, bool past_cache) {
+    store_gradient(p, packed<HasSubnormals>(y), past_cache);
   }
 };
 
@@ -137,9 +169,12 @@ struct Float16 {
     x[0] = widen_lanes(load_vector<HalfLanes>(p));
     x[1] = widen_lanes(load_vector<HalfLanes>(p + 16));
   }
-  CANON_FN void write(u16* p, const FloatLanes* y) {
-    store_vector(p, narrow_lanes(y[0]));
-    store_vector(p + 16, narrow_lanes(y[1]));
+  template<bool> CANON_FN void write(u16* p, const FloatLanes* y, bool past_cache) {
+    const HalfLanes low = narrow_lanes(y[0]), high = narrow_lanes(y[1]);
+    store_gradient(p,
+                   __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,
+                                           19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31),
+                   past_cache);
   }
 #else
   static constexpr int group_columns = 16, group_vectors = 1;
@@ -149,7 +184,9 @@ struct Float16 {
   CANON_FN void unpack(Words words, FloatLanes* x) { x[0] = widen_lanes(words); }
   CANON_FN void unpack_scaled(Words words, FloatLanes* x) { unpack(words, x); }
   CANON_FN void read(const u16* p, FloatLanes* x) { unpack(load_vector<Words>(p), x); }
-  CANON_FN void write(u16* p, const FloatLanes* y) { store_vector(p, narrow_lanes(y[0])); }
+  template<bool> CANON_FN void write(u16* p, const FloatLanes* y, bool past_cache) {
+    store_gradient(p, narrow_lanes(y[0]), past_cache);
+  }
 #endif
   CANON_FN u32 magnitude_limit(float limit) {
     if (limit >= 65504.0f) return 0x7bff;

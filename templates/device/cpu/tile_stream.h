@@ -94,9 +94,6 @@ CANON_FN void stream_groups(const typename S::Stored* p, FloatLanes* sums, const
   for (int i = 0; i < Count; ++i) sums[i] = vectors == 2 ? x[2 * i] + x[2 * i + 1] : x[i];
 }
 
-// How far ahead of the arithmetic memory is read, in bytes of one stream.
-constexpr int near_prefetch = 1024, far_prefetch = 6144;
-
 // Whole blocks, of `streams` tiles in turn. blocks[] goes on behind `count` with what will be read next, as far as is
 // read ahead.
 template<Stream Way, class S>
