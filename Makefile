@@ -19,13 +19,14 @@ TSAN_TARGETS := test_cache test_cpu test_runtime
 # Another LLVM than the first that is found: BILOGP_LLVM_VERSION=22 make test
 CONFIGURE := cmake $(if $(BILOGP_LLVM_VERSION),-DBILOGP_LLVM_VERSION=$(BILOGP_LLVM_VERSION)) --preset
 
-.PHONY: help deps build demo cuda-tools test test-python test-torch bench lint lint-format format test-asan test-tsan fuzz clean
+.PHONY: help deps build demo cuda-tools test test-python test-torch wheel bench lint lint-format format test-asan test-tsan fuzz clean
 
 help:
 	@echo 'make demo       install what is missing, build, score the sample of real logits'
 	@echo 'make test       install what is missing, build, run all tests'
 	@echo 'make test-python  the tests of the Python package alone, over numpy (part of make test)'
 	@echo 'make test-torch   the same with torch, jax and TRL from PyPI (6 GB of disk), and the notebook'
+	@echo 'make wheel      build the wheel that carries its own compiler, and test it in a fresh environment'
 	@echo 'make build      build everything in release mode into $(BUILD)'
 	@echo 'make cuda-tools  fetch NVRTC and nvdisasm with pip, so that make test also compiles all CUDA kernels'
 	@echo 'make bench      build and run the benchmarks'
@@ -70,6 +71,10 @@ test-python: build
 
 test-torch: build
 	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) tests/python/run.sh torch
+
+wheel: build
+	@CMAKE_BUILD_PARALLEL_LEVEL=$(JOBS) python/build_wheel.sh
+	@BILOGP_TEST_REFERENCE=$(CURDIR)/$(BUILD)/libbilogp_reference_c.so python/test_wheel.sh $${PYTHON:-python3}
 
 bench: build
 	@shopt -s nullglob; programs=($(BUILD)/bench_*); \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -117,7 +118,7 @@ def test_warnings_arrive_in_python(tmp_path):
     )
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
-    environment = {"BILOGP_CACHE_DIR": str(blocked / "store"), "PATH": "/usr/bin"}
+    environment = os.environ | {"BILOGP_CACHE_DIR": str(blocked / "store")}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "store" in done.stdout and "logged by bilogp" in done.stderr

@@ -93,7 +93,7 @@ def test_fork_after_use():
                     os._exit(code)
             children.append(child)
         assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
-    """)
+    """, PYTHONWARNINGS="ignore::DeprecationWarning")  # newer Pythons warn of any fork of several threads
 
 
 INTERPRETERS = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"

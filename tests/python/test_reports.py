@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import io
 import json
+import os
+import shutil
 import subprocess
 import sys
 import sysconfig
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -86,11 +87,12 @@ def test_doctor_notices_wrong_bits(monkeypatch, capsys):
     assert not report["healthy"] and report["self_test"][0]["reason"].startswith("1 of 16 answers")
 
 
-def test_programs_come_along(tmp_path):
-    scripts = Path(sysconfig.get_path("scripts"))
-    score = subprocess.run([scripts / "bilogp-score", DATA / "smollm2_rollouts_bf16.safetensors"], capture_output=True)
+def test_programs_come_along():
+    places = os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])
+    score, warmcache = (shutil.which(name, path=places) for name in ("bilogp-score", "bilogp-warmcache"))
+    score = subprocess.run([score, DATA / "smollm2_rollouts_bf16.safetensors"], capture_output=True)
     assert score.returncode == 0 and score.stdout
-    listed = subprocess.run([scripts / "bilogp-warmcache", "list", "--json"], capture_output=True, text=True)
+    listed = subprocess.run([warmcache, "list", "--json"], capture_output=True, text=True)
     assert listed.returncode == 0 and json.loads(listed.stdout)
 
 
