@@ -19,6 +19,8 @@ Batch ordinary_batch(const Mix& mix) {
     auto logits = bilogp::reference::make_row(bilogp::reference::RowKind::normal_5, mix.columns, mix.storage,
                                               mix.seed * 100 + static_cast<std::uint64_t>(row));
     batch.add(std::move(logits), {(row * 977 + 5) % mix.columns}, upstream_gradient);
+    if (mix.temperatures != bilogp::test::Temperatures::scalar)
+      batch.temperatures.push_back(0.5F + 0.25F * static_cast<float>(row % 7));
   }
   batch.score_all(test_threads());
   return batch;
@@ -42,8 +44,24 @@ Problem::Problem(const Device& device, const Mix& mix)
   lse_there_ = std::make_unique<DeviceTensor>(device, TensorView::contiguous(lse_.data(), DType::float32, {mix.rows}));
   state_there_ =
       std::make_unique<DeviceTensor>(device, TensorView::contiguous(state_.data(), DType::int32, {mix.rows, 2}));
+  if (!batch_.temperatures.empty())
+    temperatures_ = std::make_unique<DeviceTensor>(
+        device, TensorView::contiguous(batch_.temperatures.data(), DType::float32, {mix.rows}));
   upstream_there_ =
       std::make_unique<DeviceTensor>(device, TensorView::contiguous(upstream_.data(), DType::float32, {mix.rows}));
+}
+
+bilogp::LogpBackwardArgs Problem::backward(void* stream, int plan) {
+  const bilogp::LogpArgs scores = forward(stream, plan);
+  bilogp::LogpBackwardArgs args;
+  args.logits = scores.logits;
+  args.target_ids = scores.target_ids;
+  args.row_state = scores.row_state;
+  args.grad_logp = upstream_there_->view();
+  args.grad_logits = grad_->view();
+  args.options = scores.options;
+  args.stream = stream;
+  return args;
 }
 
 bilogp::LogpArgs Problem::forward(void* stream, int plan) {
@@ -54,6 +72,7 @@ bilogp::LogpArgs Problem::forward(void* stream, int plan) {
   args.lse = lse_there_->view();
   args.row_state = state_there_->view();
   args.options.plan = plan;
+  if (temperatures_) args.options.temperature_per_row = temperatures_->view();
   args.stream = stream;
   return args;
 }
@@ -76,6 +95,10 @@ bilogp::LogpGradientArgs Problem::with_gradient(void* stream, int plan) {
 void Problem::clear() {
   for (DeviceTensor* output : {logp_there_.get(), lse_there_.get(), state_there_.get(), grad_.get()})
     output->overwrite(junk);
+}
+
+void Problem::clear_gradient() {
+  grad_->overwrite(junk);
 }
 
 std::string Problem::check_scores() {

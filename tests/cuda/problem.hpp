@@ -16,8 +16,10 @@ public:
   // Arguments of calls on the device; the outputs are the problem's own.
   bilogp::LogpArgs forward(void* stream, int plan = -1);
   bilogp::LogpGradientArgs with_gradient(void* stream, int plan = -1);
+  bilogp::LogpBackwardArgs backward(void* stream, int plan = -1); // from what `forward` wrote
   // Makes the outputs hold what no answer does.
   void clear();
+  void clear_gradient();
   // Brings back what `forward` or `with_gradient` wrote; the stream must have been waited for. "" or what differs.
   std::string check_scores();
   std::string check_gradient();
@@ -36,7 +38,8 @@ private:
   std::vector<float> upstream_;
   Storage storage_;
   std::int64_t columns_;
-  std::unique_ptr<DeviceTensor> logits_, ids_, grad_, logp_there_, lse_there_, state_there_, upstream_there_;
+  std::unique_ptr<DeviceTensor> logits_, ids_, grad_, logp_there_, lse_there_, state_there_, upstream_there_,
+      temperatures_;
 };
 
 } // namespace cuda_test

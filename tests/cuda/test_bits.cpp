@@ -7,7 +7,19 @@ using bilogp::test::all_storages;
 using cuda_test::check_mix_on_device;
 using cuda_test::Storage;
 
+// Cases that take long are one case per storage, for whoever runs them beside each other.
+template<Storage value> struct Of {
+  static constexpr Storage storage = value;
+};
+using OfFloat32 = Of<Storage::float32>;
+using OfFloat16 = Of<Storage::float16>;
+using OfBfloat16 = Of<Storage::bfloat16>;
+
 } // namespace
+
+TYPE_TO_STRING(OfFloat32);
+TYPE_TO_STRING(OfFloat16);
+TYPE_TO_STRING(OfBfloat16);
 
 TEST_SUITE_BEGIN("bits");
 
@@ -24,21 +36,19 @@ TEST_CASE("all kinds of rows on either side of powers of two") {
       check_mix_on_device({.storage = storage, .columns = columns, .seed = static_cast<std::uint64_t>(columns)}, 3);
 }
 
-TEST_CASE("all kinds of rows at the widths of real vocabularies") {
+TEST_CASE_TEMPLATE("all kinds of rows at the widths of real vocabularies", T, OfFloat32, OfFloat16, OfBfloat16) {
   for (const std::int64_t columns : {32000, 32768, 50257, 128256, 151936})
-    for (const Storage storage : all_storages)
-      check_mix_on_device({.storage = storage, .columns = columns, .seed = static_cast<std::uint64_t>(columns)},
-                          columns < 100000 ? 4 : 2);
+    check_mix_on_device({.storage = T::storage, .columns = columns, .seed = static_cast<std::uint64_t>(columns)},
+                        columns < 100000 ? 4 : 2);
 }
 
-TEST_CASE("vocabularies that end before the stored columns do") {
+TEST_CASE_TEMPLATE("vocabularies that end before the stored columns do", T, OfFloat32, OfFloat16, OfBfloat16) {
   for (const std::int64_t vocab_size : {1, 100, 4099, 32767, 32000, 40000})
-    for (const Storage storage : all_storages)
-      check_mix_on_device({.storage = storage,
-                           .columns = 40064,
-                           .seed = static_cast<std::uint64_t>(vocab_size),
-                           .vocab_size = vocab_size},
-                          3);
+    check_mix_on_device({.storage = T::storage,
+                         .columns = 40064,
+                         .seed = static_cast<std::uint64_t>(vocab_size),
+                         .vocab_size = vocab_size},
+                        3);
 }
 
 TEST_CASE("temperatures, of the call and of each row") {
@@ -69,6 +79,17 @@ TEST_CASE("rows at any address and distance") {
   }
 }
 
+TEST_CASE("many rows at any address, by the plan that is chosen") {
+  for (const Storage storage : all_storages)
+    for (const std::int64_t padding : {0, 1, 2, 5})
+      check_mix_on_device({.storage = storage,
+                           .columns = 9001,
+                           .rows = 150,
+                           .seed = static_cast<std::uint64_t>(padding),
+                           .layout = {.row_padding = padding, .misalignment = storage == Storage::float32 ? 4 : 6}},
+                          1, {-1});
+}
+
 TEST_CASE("32-bit ids and several ids per row") {
   for (const Storage storage : all_storages)
     for (const std::int64_t ids : {1, 2, 5})
@@ -80,11 +101,10 @@ TEST_CASE("32-bit ids and several ids per row") {
                           2);
 }
 
-TEST_CASE("one row to several hundred") {
+TEST_CASE_TEMPLATE("one row to several hundred", T, OfFloat32, OfFloat16, OfBfloat16) {
   for (const std::int64_t rows : {1, 2, 8, 31, 64, 131, 133, 300})
-    for (const Storage storage : all_storages)
-      check_mix_on_device(
-          {.storage = storage, .columns = 20000, .rows = rows, .seed = static_cast<std::uint64_t>(rows)});
+    check_mix_on_device(
+        {.storage = T::storage, .columns = 20000, .rows = rows, .seed = static_cast<std::uint64_t>(rows)});
 }
 
 TEST_SUITE_END();

@@ -9,7 +9,7 @@ namespace bilogp::cuda {
 namespace {
 
 // What templates/device/cuda/hopper lays out by hand; sizes in bytes.
-constexpr std::int64_t tile_bytes = 4096;
+constexpr std::int64_t tile_bytes = 4096, span_bytes = 128;
 constexpr std::int64_t table_half = 0x4000, table_end = 0x24000; // with stages between the halves
 constexpr std::int64_t vector_bytes = 16;
 constexpr std::int64_t smallest_vocab = 4096;                   // below, a row is a tile or two
@@ -19,27 +19,33 @@ constexpr std::int64_t largest_columns = std::int64_t{1} << 30; // counted in 32
 // Persistent blocks around a ring of tiles.
 struct RingVariant {
   int warps, stage_tiles, row_buffers, finishing_warps;
-  bool row_temperatures;
+  bool row_temperatures, any_address; // rows that begin at no multiple of a vector
 };
-constexpr std::array<RingVariant, 2> rings = {{{12, 4, 4, 3, false}, {12, 4, 4, 3, true}}};
+constexpr std::array<RingVariant, 4> rings = {
+    {{12, 4, 4, 3, false, false}, {12, 4, 4, 3, true, false}, {12, 4, 4, 3, false, true}, {12, 4, 4, 3, true, true}}};
 
 // A cluster per row.
 struct FewRowsVariant {
   int cluster, warps, vectors, blocks; // blocks that fit a multiprocessor
 };
-constexpr std::array<FewRowsVariant, 5> few_rows = {
-    {{16, 16, 2, 1}, {8, 16, 2, 1}, {4, 24, 2, 1}, {2, 15, 2, 2}, {1, 15, 2, 2}}};
+constexpr std::array<FewRowsVariant, 6> few_rows = {
+    {{16, 8, 4, 1}, {8, 16, 4, 1}, {4, 16, 4, 1}, {2, 16, 4, 1}, {1, 22, 4, 1}, {1, 16, 4, 2}}};
+
+// Whether there is room for a warp that finishes the row.
+constexpr int finishing_warps(const FewRowsVariant& v) {
+  return (v.warps + 1) * v.blocks <= 32 ? 1 : 0;
+}
 
 // Forward and gradient, a row in the shared memory of a cluster.
 struct FusedVariant {
   int cluster, warps;
 };
-constexpr std::array<FusedVariant, 5> fused = {{{1, 16}, {2, 16}, {4, 16}, {8, 16}, {4, 17}}};
+constexpr std::array<FusedVariant, 4> fused = {{{1, 16}, {2, 16}, {4, 16}, {8, 16}}};
 constexpr int fused_finishers = 2, fused_stage_tiles = 2;
 constexpr std::int64_t row_info_bytes = 48;
 
 // A vector or more per thread, straight through.
-constexpr int stream_threads = 256, stream_vectors = 4, stream_turns = 2, stream_blocks = 4, stream_variant = 1;
+constexpr int stream_threads = 128, stream_vectors = 2, stream_turns = 3, stream_blocks = 9, stream_variant = 1;
 
 constexpr int first_ring = 1, first_few_rows = first_ring + static_cast<int>(rings.size());
 constexpr int first_fused = 1;
@@ -63,23 +69,29 @@ std::int64_t ring_bytes(std::int64_t stages, std::int64_t stage_bytes, bool tabl
   return table_end + std::max<std::int64_t>(0, stages - between) * stage_bytes;
 }
 
+bool has_plan_size(const LaunchShape& shape) {
+  return shape.vocab_size >= smallest_vocab && shape.rows < (std::int64_t{1} << 31);
+}
+
 // Every row can be read in vectors, to the end of the last one that counts.
 bool reads_vectors(const LaunchShape& shape) {
   const std::int64_t size = size_of(shape.logits_dtype);
   const std::int64_t read = ceil_div(shape.vocab_size * size, vector_bytes) * vector_bytes;
-  return shape.alignment >= vector_bytes && read <= shape.stored_columns * size && shape.vocab_size >= smallest_vocab &&
-         shape.rows < (std::int64_t{1} << 31);
+  return shape.alignment >= vector_bytes && read <= shape.stored_columns * size;
 }
 
 std::optional<LaunchPlan> ring_plan(const LaunchShape& shape, const DeviceLimits& limits, const RingVariant& v,
                                     int variant) {
   if (v.row_temperatures != shape.has_row_temperatures) return std::nullopt;
+  if (!v.any_address && !reads_vectors(shape)) return std::nullopt;
   const std::int64_t tiles = ceil_div(shape.vocab_size, tile_columns(shape.logits_dtype));
   if (tiles > most_tiles) return std::nullopt;
   const std::int64_t record = shape.logits_dtype == DType::float32 ? 8 : 33 * 4;
-  const std::int64_t stage_bytes = v.stage_tiles * tile_bytes, round = v.warps / v.stage_tiles;
+  const std::int64_t stage_bytes = v.stage_tiles * (tile_bytes + (v.any_address ? span_bytes : 0)),
+                     round = v.warps / v.stage_tiles;
   const auto bytes = [&](std::int64_t stages) {
-    return ring_bytes(stages, stage_bytes, has_table(shape)) + stages * 32 + v.row_buffers * (40 + tiles * record);
+    return ring_bytes(stages, stage_bytes, has_table(shape)) + stages * 32 +
+           v.row_buffers * ((v.row_temperatures ? 64 : 40) + tiles * record);
   };
   std::int64_t stages = 5 * round;
   while (stages > 0 && bytes(stages) > limits.shared_per_block) stages -= round;
@@ -104,24 +116,31 @@ std::optional<LaunchPlan> ring_plan(const LaunchShape& shape, const DeviceLimits
 
 std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const FewRowsVariant& v, int variant) {
   const std::int64_t tile = std::int64_t{32} * v.vectors * vector_bytes / size_of(shape.logits_dtype);
-  if (ceil_div(shape.vocab_size, tile) > 1024 || shape.rows * v.cluster > 65535) return std::nullopt;
+  if (!reads_vectors(shape) || ceil_div(shape.vocab_size, tile) > 1024 || shape.rows * v.cluster > 65535)
+    return std::nullopt;
   LaunchPlan plan;
   plan.variant = static_cast<std::uint8_t>(variant);
   plan.grid = static_cast<unsigned>(shape.rows * v.cluster);
   plan.cluster = static_cast<unsigned>(v.cluster);
-  plan.block = static_cast<unsigned>(v.warps + (v.warps < 32 ? 1 : 0)) * 32;
+  plan.block = static_cast<unsigned>(v.warps + finishing_warps(v)) * 32;
   return plan;
 }
 
-// The widest cluster that still leaves every block enough to read. Wide clusters are slow to start when there are many
-// of them: half of the multiprocessors are as good as all.
+// Blocks of clusters that run at once. Clusters live inside groups of multiprocessors, whose sizes leave some over, and
+// the widest ones wait for whole groups.
+std::int64_t blocks_at_once(const DeviceLimits& limits, int cluster, int blocks) {
+  const std::int64_t all = std::int64_t{limits.multiprocessors} * blocks;
+  return cluster > 8 ? all / 2 : cluster > 2 ? all * 10 / 11 : all;
+}
+
+// The widest cluster that still leaves every block enough to read, of which all rows' run at once.
 int few_rows_choice(const LaunchShape& shape, const DeviceLimits& limits) {
   const std::int64_t row_bytes = shape.vocab_size * size_of(shape.logits_dtype);
   for (std::size_t i = 0; i < few_rows.size(); ++i) {
     const FewRowsVariant& v = few_rows[i];
     const bool enough = row_bytes / v.cluster >= 8192 || v.cluster == 1;
-    const int most = v.cluster > 2 ? limits.multiprocessors / 2 : limits.multiprocessors * v.blocks;
-    if (enough && shape.rows * v.cluster <= most) return first_few_rows + static_cast<int>(i);
+    if (enough && shape.rows * v.cluster <= blocks_at_once(limits, v.cluster, v.blocks))
+      return first_few_rows + static_cast<int>(i);
   }
   return 0;
 }
@@ -154,8 +173,7 @@ std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimit
   if (places == 0 || places - (places / (tiles / v.cluster) + 1) < std::int64_t{2} * v.warps) return std::nullopt;
   LaunchPlan plan;
   plan.variant = static_cast<std::uint8_t>(variant);
-  // Clusters live inside groups of multiprocessors, whose sizes leave some over.
-  const std::int64_t most = limits.multiprocessors * (v.cluster > 2 ? 10 : 11) / 11 / v.cluster;
+  const std::int64_t most = blocks_at_once(limits, v.cluster, 1) / v.cluster;
   plan.grid = static_cast<unsigned>(std::min(most, shape.rows) * v.cluster);
   plan.cluster = static_cast<unsigned>(v.cluster);
   plan.block = static_cast<unsigned>(v.warps + 1 + fused_finishers) * 32;
@@ -182,8 +200,11 @@ std::optional<LaunchPlan> backward_plan(const LaunchShape& shape, int forced) {
 
 std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
   if (forced == automatic_plan) {
-    forced = first_ring + (shape.has_row_temperatures ? 1 : 0);
-    if (const int few = few_rows_choice(shape, limits); few != 0)
+    const bool aligned = reads_vectors(shape);
+    // Without vectors few rows are better cut among many blocks.
+    if (!aligned && 2 * shape.rows < limits.multiprocessors) return std::nullopt;
+    forced = first_ring + (shape.has_row_temperatures ? 1 : 0) + (aligned ? 0 : 2);
+    if (const int few = few_rows_choice(shape, limits); aligned && few != 0)
       if (std::optional<LaunchPlan> plan =
               few_rows_plan(shape, few_rows[static_cast<std::size_t>(few - first_few_rows)], few))
         return plan;
@@ -203,10 +224,10 @@ std::optional<LaunchPlan> gradient_plan(const LaunchShape& shape, const DeviceLi
   for (const int cluster : {1, 2, 4, 8}) {
     // Two passes with all multiprocessors are faster than one with a few of them.
     if (2 * shape.rows * cluster < limits.multiprocessors) continue;
-    if (cluster == 4 && ceil_div(tiles, cluster) > 16 && 8 * shape.rows >= limits.multiprocessors) continue;
-    const int warps = cluster == 4 && shape.numerics == Numerics::native ? 17 : 16;
+    const bool is_narrow = ceil_div(tiles, cluster) <= 16 && shape.numerics == Numerics::portable;
+    if (cluster == 4 && !is_narrow && 8 * shape.rows >= limits.multiprocessors) continue;
     for (std::size_t i = 0; i < fused.size(); ++i) {
-      if (fused[i].cluster != cluster || fused[i].warps != warps) continue;
+      if (fused[i].cluster != cluster) continue;
       std::optional<LaunchPlan> plan = fused_plan(shape, limits, fused[i], first_fused + static_cast<int>(i));
       if (plan) return plan;
     }
@@ -218,9 +239,9 @@ std::optional<LaunchPlan> gradient_plan(const LaunchShape& shape, const DeviceLi
 
 std::optional<LaunchPlan> hopper_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
   if (shape.op == Operator::logp_backward) return backward_plan(shape, forced);
-  if (!reads_vectors(shape)) return std::nullopt;
+  if (!has_plan_size(shape)) return std::nullopt;
   if (shape.op == Operator::logp_forward) return forward_plan(shape, limits, forced);
-  if (shape.op == Operator::logp_with_gradient) return gradient_plan(shape, limits, forced);
+  if (shape.op == Operator::logp_with_gradient && reads_vectors(shape)) return gradient_plan(shape, limits, forced);
   return std::nullopt;
 }
 
@@ -235,10 +256,12 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
             fmt::format("BILOGP_BLOCKS={}", stream_blocks)};
   if (variant < first_few_rows) {
     const RingVariant& v = rings.at(static_cast<std::size_t>(variant - first_ring));
-    return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_STAGE_TILES={}", v.stage_tiles),
+    return {fmt::format("BILOGP_WARPS={}", v.warps),
+            fmt::format("BILOGP_STAGE_TILES={}", v.stage_tiles),
             fmt::format("BILOGP_ROW_BUFFERS={}", v.row_buffers),
             fmt::format("BILOGP_FINISHING_WARPS={}", v.finishing_warps),
-            fmt::format("BILOGP_ROW_TEMPERATURES={}", v.row_temperatures ? 1 : 0)};
+            fmt::format("BILOGP_ROW_TEMPERATURES={}", v.row_temperatures ? 1 : 0),
+            fmt::format("BILOGP_ANY_ADDRESS={}", v.any_address ? 1 : 0)};
   }
   const FewRowsVariant& v = few_rows.at(static_cast<std::size_t>(variant - first_few_rows));
   return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster),

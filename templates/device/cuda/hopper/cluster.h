@@ -25,6 +25,10 @@ CANON_FN u32 cluster_count() {
 CANON_FN void cluster_arrive() {
   asm volatile("barrier.cluster.arrive.release;" : : : "memory");
 }
+// Where nothing was written but barriers that are ready (barriers_are_ready): a release would wait for all loads.
+CANON_FN void cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed;" : : : "memory");
+}
 CANON_FN void cluster_wait() {
   asm volatile("barrier.cluster.wait.acquire;" : : : "memory");
 }

@@ -1,8 +1,9 @@
 // logp_forward, plan 2: few rows, each by the blocks of one cluster. All loads of a block are in flight at once; the
 // nodes of the warps' tiles go to the cluster's first block, where one warp finishes the row.
 //
-// BILOGP_CLUSTER: blocks of a cluster. BILOGP_WARPS: warps of a block that load. BILOGP_VECTORS: vectors per lane and
-// tile, a power of two; vector j of a tile is number j * 32 + lane of its row, so that loads of a warp are neighbours.
+// BILOGP_CLUSTER: blocks of a cluster. BILOGP_WARPS: warps of a block that load. BILOGP_BLOCKS: blocks that shall fit a
+// multiprocessor. BILOGP_VECTORS: vectors per lane and tile, a power of two; vector j of a tile is number j * 32 + lane
+// of its row, so that loads of a warp are neighbours.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_LOGP_FORWARD_FEW_ROWS_H
 #define BILOGP_DEVICE_CUDA_HOPPER_LOGP_FORWARD_FEW_ROWS_H
 
@@ -14,7 +15,7 @@ namespace canon {
 
 constexpr int cluster_blocks = BILOGP_CLUSTER, loading_warps = BILOGP_WARPS, tile_vectors = BILOGP_VECTORS;
 // A warp of its own asks for the target while the others load, where a block has room for it.
-constexpr bool has_finishing_warp = loading_warps < 32;
+constexpr bool has_finishing_warp = (loading_warps + 1) * BILOGP_BLOCKS <= 32;
 constexpr int few_rows_threads = (loading_warps + (has_finishing_warp ? 1 : 0)) * 32;
 constexpr int finishing_warp = has_finishing_warp ? loading_warps : 0;
 constexpr int vector_tile_columns = VectorTile<tile_vectors>::columns;
@@ -65,25 +66,27 @@ CANON_FN void forward_few_rows(const LogpForwardArguments& a, const GpuPlan& pla
   const u32 rank = cluster_blocks > 1 ? cluster_rank() : 0;
   const i64 row = blockIdx.x / cluster_blocks;
   const int vocab = (int)vocab_size_of(a.options);
-  const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
+  const Stored* const row_logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
+  const Stored* logits = row_logits;
   const int tiles = (vocab + vector_tile_columns - 1) / vector_tile_columns;
   const int begin = (int)rank * tiles / cluster_blocks, end = (int)(rank + 1) * tiles / cluster_blocks;
   int tile = warp < loading_warps ? begin + warp : end;
   VectorTile<tile_vectors> next;
-  if (tile < end) next.load_from(logits, tile, vocab, lane);
+  logits += VectorTile<tile_vectors>::column(tile, lane);
+  int rest = vocab - VectorTile<tile_vectors>::column(tile, lane);
+  if (tile < end) next.load_from(logits, rest);
   const u32 arrived = shared_address(&shared.arrived), nodes = shared_address(shared.nodes);
   if (rank == 0 && threadIdx.x == 0) {
     barrier_init(arrived, cluster_blocks > 1 ? 1 : (u32)tiles);
     barriers_are_ready();
     if (cluster_blocks > 1) barrier_expect(arrived, (u32)tiles * 8);
   }
-  if (cluster_blocks > 1) cluster_arrive();
+  if (cluster_blocks > 1) cluster_arrive_relaxed();
   const bool finishes = rank == 0 && warp == finishing_warp;
-  const Scale scale = row_scale(row, a.options);
-  const TargetId* ids = row_ids(a, row);
   RowTarget target = {};
-  if (has_finishing_warp && finishes) target = row_target(a, ids, logits, vocab, scale);
-  const PlainWindow window = plain_window<Logits>(scale.c, 1.0f);
+  if (has_finishing_warp && finishes)
+    target = row_target(a, row_ids(a, row), row_logits, vocab, row_scale(row, a.options));
+  const PlainWindow window = plain_window<Logits>(row_scale(row, a.options).c, 1.0f);
   if (cluster_blocks == 1) __syncthreads();
   bool together = cluster_blocks == 1;
   const u32 there = cluster_blocks > 1 ? address_in_block(nodes, 0) : nodes;
@@ -91,8 +94,11 @@ CANON_FN void forward_few_rows(const LogpForwardArguments& a, const GpuPlan& pla
 #pragma unroll 1
   for (; tile < end; tile += loading_warps) {
     const VectorTile<tile_vectors> current = next;
-    if (tile + loading_warps < end) next.load_from(logits, tile + loading_warps, vocab, lane);
-    const Node node = current.sum(tile, vocab, lane, window);
+    const Stored* const from = logits;
+    logits += loading_warps * vector_tile_columns;
+    rest -= loading_warps * vector_tile_columns;
+    if (tile + loading_warps < end) next.load_from(logits, rest);
+    const Node node = current.sum(from, rest + loading_warps * vector_tile_columns, lane, window);
     if (!together) cluster_wait();
     together = true;
     if (lane == 0) {
@@ -106,6 +112,9 @@ CANON_FN void forward_few_rows(const LogpForwardArguments& a, const GpuPlan& pla
   }
   if (!together) cluster_wait();
   if (!finishes) return;
+  const Scale scale = row_scale(row, a.options);
+  const TargetId* ids = row_ids(a, row);
+  logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
   if (!has_finishing_warp) target = row_target(a, ids, logits, vocab, scale);
   barrier_wait(arrived, 0);
   if (target.id == a.options.ignore_index && all_ignored(a, ids)) return write_ignored_row(a, row);

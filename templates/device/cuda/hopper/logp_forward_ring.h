@@ -10,9 +10,9 @@
 namespace canon {
 
 CANON_FN void ring_compute(const RingLayout& ring, u32 warp, u32 lane, const PlainWindow& window) {
-  TileSummer<ring_uses_table> summer(ring.base, lane, window);
+  TileSummer<ring_uses_table, any_address> summer(ring.base, lane, window);
   const u32 place = warp % stage_tiles;
-  const u32 span_offset = span_address(place * tile_bytes, lane);
+  const u32 span_offset = span_address(place * tile_pitch, lane);
   const int columns_before = (int)place * TileShape<Logits>::columns + (int)lane * TileShape<Logits>::span_columns;
   RingPosition stage = {warp / stage_tiles, 0};
 #pragma unroll 1
@@ -21,12 +21,16 @@ CANON_FN void ring_compute(const RingLayout& ring, u32 warp, u32 lane, const Pla
     const Vector given = load_shared_vector(ring.stages + stage.index * 16);
     const u32 done = given.word[1];
     if (done == no_more) return;
-    if (place < given.word[2]) {
+    if (place < (given.word[2] & 15)) {
       if constexpr (row_temperatures) {
-        const float c = float_from_bits(load_shared(ring.units + (done - ring.unit_done) * 2 + 12));
-        if (c != summer.window.c) summer.set_window(plain_window<Logits>(c, 1.0f));
+        const u32 buffer = (done - ring.unit_done) / 8;
+        barrier_wait(ring.unit_window + buffer * 8, given.word[2] >> 4 & 1);
+        const Vector w = load_shared_vector(ring.unit(buffer) + 16);
+        if (float_from_bits(w.word[0]) != summer.window.c)
+          summer.set_window(PlainWindow{float_from_bits(w.word[0]), w.word[1], 0, w.word[2], w.word[3]});
       }
-      TileSum sum = summer.sum(ring.stage(stage.index) + span_offset, (int)given.word[3] - columns_before);
+      TileSum sum =
+          summer.sum(ring.stage(stage.index) + span_offset, (int)given.word[3] - columns_before, given.word[2] >> 8);
       const u32 record = given.word[0] + place * record_bytes;
       if constexpr (tile_sums == 32) {
         store_shared(record + lane * 4, bits_from_float(sum.s));

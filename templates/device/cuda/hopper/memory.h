@@ -39,13 +39,22 @@ CANON_FN void store_shared_vector(u32 address, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" : : "r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
 
-// Logits pass through once; they should not push anything else out of the first-level cache.
-CANON_FN Vector load_streamed_vector(const void* address) {
-  Vector v;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
-               : "l"(address));
+// Logits, or zeros: a branch would cost more. They pass through once and should not push anything else out of the
+// first-level cache.
+CANON_FN Vector load_streamed_vector_if(bool condition, const void* address) {
+  Vector v = {};
+  asm volatile("{\n\t.reg .pred given;\n\tsetp.ne.u32 given, %5, 0;\n\t"
+               "@given ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];\n\t}"
+               : "+r"(v.word[0]), "+r"(v.word[1]), "+r"(v.word[2]), "+r"(v.word[3])
+               : "l"(address), "r"((u32)condition));
   return v;
+}
+// Sixteen bytes of global memory in one store; written without inline PTX the compiler may take it apart into four.
+CANON_FN void store_whole_vector(void* address, const Vector& v) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
+               :
+               : "l"(address), "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
+               : "memory");
 }
 // Barriers of shared memory, 8 bytes each.
 CANON_FN void barrier_init(u32 barrier, u32 arrivals) {

@@ -18,10 +18,13 @@ constexpr int row_buffers = BILOGP_ROW_BUFFERS; // rows whose tile sums are on t
 constexpr int finishing_warps = BILOGP_FINISHING_WARPS;
 constexpr int ring_threads = (compute_warps + 1 + finishing_warps) * 32;
 constexpr int producer_warp = compute_warps;
-constexpr u32 stage_bytes = stage_tiles * tile_bytes;
 constexpr int stages_per_round = compute_warps / stage_tiles; // that all computing warps take together
 // Rows with temperatures of their own have no table in common.
 constexpr bool row_temperatures = BILOGP_ROW_TEMPERATURES != 0;
+// Rows lie at any address: tiles are copied from the multiple of sixteen bytes before them, each to a place of its own,
+// and shifted as they are read.
+constexpr bool any_address = BILOGP_ANY_ADDRESS != 0;
+constexpr u32 tile_pitch = any_address ? tile_bytes + span_bytes : tile_bytes, stage_bytes = stage_tiles * tile_pitch;
 constexpr bool ring_uses_table = LeafTable<Logits>::exists && !row_temperatures;
 static_assert(compute_warps % stage_tiles == 0, "a warp's place in its stages is always the same");
 
@@ -30,20 +33,24 @@ static_assert(compute_warps % stage_tiles == 0, "a warp's place in its stages is
 constexpr int tile_sums = Words<Logits>::columns == 2 ? 32 : 1;
 constexpr u32 record_bytes = (tile_sums + 1) * 4;
 
+// Of a unit: what it is, and with temperatures per row the row's window.
+constexpr u32 unit_bytes = row_temperatures ? 32 : 16;
+
 struct RingLayout {
   u32 base, stage_count, tiles;
-  u32 records, units, stages, full, empty, unit_given, unit_done, unit_free;
+  u32 records, units, stages, full, empty, unit_given, unit_done, unit_free, unit_window;
 
   CANON_MEMBER RingLayout(u32 base_address, u32 stages_of_ring, u32 row_tiles)
       : base(base_address), stage_count(stages_of_ring), tiles(row_tiles) {
     units = base + ring_end(stage_count);
-    stages = units + row_buffers * 16;
+    stages = units + row_buffers * unit_bytes;
     full = stages + stage_count * 16;
     empty = full + stage_count * 8;
     unit_given = empty + stage_count * 8;
     unit_done = unit_given + row_buffers * 8;
     unit_free = unit_done + row_buffers * 8;
-    records = unit_free + row_buffers * 8;
+    unit_window = unit_free + row_buffers * 8;
+    records = unit_window + (row_temperatures ? row_buffers * 8 : 0);
   }
 
   // Stages lie between the halves of the leaf table where there is one, and behind it.
@@ -56,6 +63,7 @@ struct RingLayout {
     if constexpr (!ring_uses_table) return base + i * stage_bytes;
     return base + i * stage_bytes + (i < stages_between ? table_half : table_end - stages_between * stage_bytes);
   }
+  CANON_MEMBER u32 unit(u32 buffer) const { return units + buffer * unit_bytes; }
   CANON_MEMBER u32 record(u32 buffer, u32 tile) const { return records + (buffer * tiles + tile) * record_bytes; }
 };
 
@@ -63,8 +71,10 @@ struct RingLayout {
 // arrival by the warp's own barrier. Tools that do not follow barriers of inline PTX (racecheck) report these as races.
 //
 // A stage as four words of shared memory: address of its first tile's record, the barrier that counts the unit's tiles,
-// how many tiles, how many columns from its first one to the end of the row. Its barrier being `no_more` ends the work.
-// A unit as four words: row, first tile, end tile, c where rows have their own temperatures.
+// how many tiles, how many columns from its first one to the end of the row. Beside the number of tiles are the parity
+// of the unit's buffer, from bit 4 on, and how many bytes the row is behind a multiple of sixteen, from bit 8 on. Its
+// barrier being `no_more` ends the work. A unit as four words: row, first tile, end tile, 0; where rows have their own
+// temperatures, four words more are the row's window, for which its finishing warp sees: c, limit, floor, real.
 constexpr u32 no_more = 0xffffffffu;
 
 CANON_FN void init_ring_barriers(const RingLayout& ring) {
@@ -76,6 +86,7 @@ CANON_FN void init_ring_barriers(const RingLayout& ring) {
     barrier_init(ring.unit_given + i * 8, 1);
     barrier_init(ring.unit_done + i * 8, ring.tiles);
     barrier_init(ring.unit_free + i * 8, 1);
+    if (row_temperatures) barrier_init(ring.unit_window + i * 8, 1);
   }
   barriers_are_ready();
 }

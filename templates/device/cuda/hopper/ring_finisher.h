@@ -81,11 +81,12 @@ template<class Arguments> struct RingFinisher {
     for (u32 k = first;; k += finishing_warps) {
       const u32 buffer = k % row_buffers, parity = (k / row_buffers) & 1;
       barrier_wait(ring.unit_given + buffer * 8, parity);
-      const Vector unit = load_shared_vector(ring.units + buffer * 16);
+      const Vector unit = load_shared_vector(ring.unit(buffer));
       if (unit.word[0] == no_more) return;
       const i64 row = unit.word[0];
       const int begin = (int)unit.word[1], end = (int)unit.word[2];
       if (begin == end) {
+        if (row_temperatures && lane == 0) barrier_arrive(ring.unit_window + buffer * 8);
         barrier_wait(ring.unit_done + buffer * 8, parity);
         barrier_arrive_once(ring.unit_free + buffer * 8, lane);
         write_ignored_row(a, row);
@@ -94,6 +95,13 @@ template<class Arguments> struct RingFinisher {
       const TargetId* ids = row_ids(a, row);
       const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
       const Scale scale = row_scale(row, a.options);
+      if constexpr (row_temperatures) {
+        const PlainWindow w = plain_window<Logits>(scale.c, 1.0f);
+        if (lane == 0) {
+          store_shared_vector(ring.unit(buffer) + 16, bits_from_float(w.c), w.limit, w.floor, w.real);
+          barrier_arrive(ring.unit_window + buffer * 8);
+        }
+      }
       const RowTarget target = row_target(a, ids, logits, vocab, scale);
       barrier_wait(ring.unit_done + buffer * 8, parity);
       read_tiles(buffer, begin, end);

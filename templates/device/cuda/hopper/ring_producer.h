@@ -20,10 +20,10 @@ template<class Arguments> struct RingProducer {
       : a(arguments), plan(p), ring(layout), work(p, (int)layout.tiles), vocab((i32)vocab_size_of(arguments.options)) {}
 
   // Gives the next row buffer a unit. An ignored row has no tiles; row `no_more` is for the finishing warps.
-  CANON_MEMBER u32 give_unit(u32 row, int tile_begin, int tile_end, float c) {
+  CANON_MEMBER u32 give_unit(u32 row, int tile_begin, int tile_end) {
     const u32 buffer = unit_buffer.index;
     barrier_wait(ring.unit_free + buffer * 8, unit_buffer.parity);
-    store_shared_vector(ring.units + buffer * 16, row, (u32)tile_begin, (u32)tile_end, bits_from_float(c));
+    store_shared_vector(ring.unit(buffer), row, (u32)tile_begin, (u32)tile_end, 0);
     const u32 missing = ring.tiles - (u32)(tile_end - tile_begin);
     if (missing != 0) barrier_arrive_many(ring.unit_done + buffer * 8, missing);
     barrier_arrive(ring.unit_given + buffer * 8);
@@ -31,23 +31,39 @@ template<class Arguments> struct RingProducer {
     return buffer;
   }
 
+  // Tiles of rows at any address, each with the sixteen bytes that its last vector may reach into: `bytes` from `phase`
+  // bytes behind `from`, which begins sixteen bytes that hold something of the row.
+  CANON_MEMBER void put_tiles(u32 to, const unsigned char* from, u32 bytes, u32 phase, u32 full) const {
+    const u32 tiles = (bytes + tile_bytes - 1) / tile_bytes, last = bytes - (tiles - 1) * tile_bytes;
+    const u32 whole = (tile_bytes + phase + 15) & ~15u, rest = (last + phase + 15) & ~15u;
+    barrier_expect(full, (tiles - 1) * whole + rest);
+#pragma unroll 1
+    for (u32 i = 0; i < tiles; ++i)
+      copy_in(to + i * tile_pitch, from + i * tile_bytes, i + 1 < tiles ? whole : rest, full);
+  }
+
   CANON_MEMBER void put_unit(const Unit& unit) {
-    const float c = row_temperatures ? row_scale(unit.row, a.options).c : 0.0f;
-    const u32 buffer = give_unit((u32)unit.row, unit.tile_begin, unit.tile_end, c);
+    const u32 use = (unit_buffer.parity ^ 1) << 4; // of the buffer, for who waits for its window
+    const u32 buffer = give_unit((u32)unit.row, unit.tile_begin, unit.tile_end);
     const u32 done = ring.unit_done + buffer * 8;
     u32 record = ring.record(buffer, (u32)unit.tile_begin);
     const i32 first = unit.tile_begin * TileShape<Logits>::columns;
     const Stored* from = (const Stored*)a.logits + row_offset(unit.row, a.options, a.logits_strides) + first;
+    const u32 phase = any_address ? (u32)(u64)from & 15 : 0;
     i32 columns = vocab - first;
 #pragma unroll 1
     for (int tiles = unit.tile_end - unit.tile_begin; tiles > 0; tiles -= stage_tiles) {
       const int count = tiles < stage_tiles ? tiles : stage_tiles, most = count * TileShape<Logits>::columns;
-      const u32 bytes = ((u32)(columns < most ? columns : most) * (u32)sizeof(Stored) + 15) & ~15u;
-      const u32 full = ring.full + stage.index * 8;
+      const u32 bytes = (u32)(columns < most ? columns : most) * (u32)sizeof(Stored);
+      const u32 full = ring.full + stage.index * 8, to = ring.stage(stage.index);
       barrier_wait(ring.empty + stage.index * 8, stage.parity);
-      store_shared_vector(ring.stages + stage.index * 16, record, done, (u32)count, (u32)columns);
-      barrier_expect(full, bytes);
-      copy_in(ring.stage(stage.index), from, bytes, full);
+      store_shared_vector(ring.stages + stage.index * 16, record, done, (u32)count | use | phase << 8, (u32)columns);
+      if constexpr (any_address) {
+        put_tiles(to, (const unsigned char*)from - phase, bytes, phase, full);
+      } else {
+        barrier_expect(full, (bytes + 15) & ~15u);
+        copy_in(to, from, (bytes + 15) & ~15u, full);
+      }
       from += stage_tiles * TileShape<Logits>::columns;
       columns -= stage_tiles * TileShape<Logits>::columns;
       record += stage_tiles * record_bytes;
@@ -62,7 +78,7 @@ template<class Arguments> struct RingProducer {
       barrier_arrive(ring.full + stage.index * 8);
       stage.advance(1, ring.stage_count);
     }
-    for (int i = 0; i < finishing_warps; ++i) give_unit(no_more, 0, 0, 0.0f);
+    for (int i = 0; i < finishing_warps; ++i) give_unit(no_more, 0, 0);
   }
 
   // The first id of a unit's row is asked for a unit ahead.
@@ -92,7 +108,7 @@ template<class Arguments> struct RingProducer {
       if (!is_ignored(unit.row, this_id)) {
         put_unit(unit);
       } else if (unit.tile_begin == 0) {
-        give_unit((u32)unit.row, 0, 0, 0.0f);
+        give_unit((u32)unit.row, 0, 0);
       }
     }
     put_end();

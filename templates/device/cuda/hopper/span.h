@@ -65,12 +65,14 @@ template<class S> CANON_FN u32 vector_magnitude(const Vector& v, u32 running) {
   return Words<S>::larger_magnitude(running, Words<S>::larger_magnitude(a, b));
 }
 
-// Sum of a span and, in `magnitude`, what tells whether it counts.
-template<class S, bool UseTable>
-CANON_FN float plain_span(u32 address, u32 table, const PlainWindow& window, u32& magnitude) {
-  Vector v[span_vectors];
+CANON_FN void load_span(Vector* v, u32 address) {
 #pragma unroll
   for (int j = 0; j < span_vectors; ++j) v[j] = load_shared_vector(address ^ (u32)(j << 4));
+}
+
+// Sum of a span and, in `magnitude`, what tells whether it counts.
+template<class S, bool UseTable>
+CANON_FN float plain_sum(const Vector* v, u32 table, const PlainWindow& window, u32& magnitude) {
   float s[span_vectors];
 #pragma unroll
   for (int j = 0; j < span_vectors; ++j) {

@@ -31,8 +31,7 @@ template<int Vectors> CANON_FN float tree_of_vectors(float* s, int lane) {
 }
 
 // Sum of a vector's columns by the definition; the first `live` of them count.
-CANON_COLD Node general_vector(const Vector v, int live, float c) {
-  const Scale scale = {c, 0.0f, clamp_bound(c), false, true};
+CANON_FN Node general_vector(const Vector& v, int live, const Scale& scale) {
   Node words[vector_words];
   bool poisoned = false;
 #pragma unroll
@@ -53,33 +52,37 @@ CANON_COLD Node general_vector(const Vector v, int live, float c) {
   return poisoned ? poison_node() : pair_sum(pair_sum(words[0], words[1]), pair_sum(words[2], words[3]));
 }
 
+// A tile by the definition, read once more: kept for this, its vectors would cost registers. `from` is this lane's
+// first vector, `rest` the columns from there to the end of the row.
+template<int Vectors> CANON_COLD Node general_vector_tile(const Stored* from, int rest, float c) {
+  constexpr int width = TileShape<Logits>::vector_columns, step = 32 * width;
+  const Scale scale = {c, 0.0f, clamp_bound(c), false, true};
+  PairLadder ladder;
+#pragma unroll 1
+  for (int j = 0; j < Vectors; ++j, from += step, rest -= step) {
+    const Vector v = load_streamed_vector_if(rest > 0, from);
+    ladder.push(pair_across_warp(general_vector(v, rest < width ? rest : width, scale)), j,
+                [](Node a, Node b) { return pair_sum(a, b); });
+  }
+  return normalised(Vectors == 1 ? ladder.first : Vectors == 2 ? ladder.second : ladder.third);
+}
+
 template<int Vectors> struct VectorTile {
-  static constexpr int vector_columns = TileShape<Logits>::vector_columns, columns = Vectors * 32 * vector_columns;
+  static constexpr int vector_columns = TileShape<Logits>::vector_columns, step = 32 * vector_columns;
+  static constexpr int columns = Vectors * step;
   Vector v[Vectors];
 
-  // Column of the row that vector j begins at.
-  CANON_MEMBER static int column(int tile, int j, int lane) {
-    return tile * columns + (j * 32 + lane) * vector_columns;
-  }
-  CANON_MEMBER static int live_columns(int tile, int j, int lane, int vocab) {
-    const int rest = vocab - column(tile, j, lane);
-    return rest <= 0 ? 0 : rest < vector_columns ? rest : vector_columns;
-  }
+  // Column of the row that this lane begins at.
+  CANON_MEMBER static int column(int tile, int lane) { return tile * columns + lane * vector_columns; }
 
-  CANON_MEMBER void load_from(const Stored* row, int tile, int vocab, int lane) {
-    const Stored* from = row + column(tile, 0, lane);
-    const bool whole = (tile + 1) * columns <= vocab;
+  // `from`: of this lane's first vector, with `rest` columns from there to the end of the row.
+  CANON_MEMBER void load_from(const Stored* from, int rest) {
 #pragma unroll
-    for (int j = 0; j < Vectors; ++j) {
-      if (whole || column(tile, j, lane) < vocab)
-        v[j] = load_streamed_vector(from + j * 32 * vector_columns);
-      else
-        v[j] = Vector{};
-    }
+    for (int j = 0; j < Vectors; ++j) v[j] = load_streamed_vector_if(j * step < rest, from + j * step);
   }
 
-  // In every lane; at reference 6 where all of the tile is in the plain window.
-  CANON_MEMBER Node sum(int tile, int vocab, int lane, const PlainWindow& window) const {
+  // In every lane; at reference 6 where all of the tile is in the plain window. The tile was loaded from there.
+  CANON_MEMBER Node sum(const Stored* from, int rest, int lane, const PlainWindow& window) const {
     float s[Vectors];
     u32 magnitude = 0;
 #pragma unroll
@@ -88,28 +91,16 @@ template<int Vectors> struct VectorTile {
       s[j] = plain_vector_sum<Logits, false>(v[j], 0, window);
     }
     bool plain = Words<Logits>::largest_pattern(magnitude) <= window.limit;
-    if ((tile + 1) * columns > vocab) { // vectors behind the row are zeros in memory, but not in the sum
+    if (rest + lane * vector_columns < columns) { // vectors behind the row are zeros here, but not in the sum
 #pragma unroll
       for (int j = 0; j < Vectors; ++j) {
-        const int live = live_columns(tile, j, lane, vocab);
-        plain = plain && (live == 0 || live == vector_columns);
-        s[j] = live == 0 ? 0.0f : s[j];
+        const int live = rest - j * step;
+        plain = plain && (live <= 0 || live >= vector_columns);
+        s[j] = live <= 0 ? 0.0f : s[j];
       }
     }
     if (__all_sync(all_lanes, plain)) return Node{tree_of_vectors<Vectors>(s, lane), plain_reference};
-    return general_sum(tile, vocab, lane, window.c);
-  }
-
-  CANON_MEMBER Node general_sum(int tile, int vocab, int lane, float c) const {
-    Node sums[Vectors];
-#pragma unroll
-    for (int j = 0; j < Vectors; ++j)
-      sums[j] = pair_across_warp(general_vector(v[j], live_columns(tile, j, lane, vocab), c));
-#pragma unroll
-    for (int step = 1; step < Vectors; step *= 2)
-#pragma unroll
-      for (int j = 0; j < Vectors; j += 2 * step) sums[j] = pair_sum(sums[j], sums[j + step]);
-    return normalised(sums[0]);
+    return general_vector_tile<Vectors>(from, rest, window.c);
   }
 };
 
