@@ -9,6 +9,7 @@ MAKEFLAGS += --no-print-directory
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 FUZZ_SECONDS ?= 60
 BUILD := build/release
+PACKAGE_BUILD := build/python/package
 SAMPLE := tests/data/smollm2_rollouts_bf16.safetensors
 # Sanitizers: which tests run under them, as a regular expression on ctest's names. For threads: those that have several.
 ASAN_TESTS ?= .
@@ -92,6 +93,9 @@ lint: lint-format
 	$(CONFIGURE) release -DBILOGP_BUILD_TESTS=ON -DBILOGP_BUILD_BENCH=ON >/dev/null
 	cmake --build --preset release -j $(JOBS) --target bilogp_templates
 	run-clang-tidy-19 -quiet -p $(BUILD) -j $(JOBS) '^$(CURDIR)/(runtime|cache|tests|bench)/'
+	@if [ -f $(PACKAGE_BUILD)/compile_commands.json ]; then \
+	   run-clang-tidy-19 -quiet -p $(PACKAGE_BUILD) -j $(JOBS) '^$(CURDIR)/python/src/'; \
+	 else echo 'make lint: python/src is left out; make test-python builds it'; fi
 
 format:
 	clang-format-19 -i $(SOURCES)

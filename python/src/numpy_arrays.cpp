@@ -104,16 +104,17 @@ int number_of(DType dtype) {
 nb::object new_by_name(std::span<const std::int64_t> shape, DType dtype) {
   nb::list extents;
   for (const std::int64_t extent : shape) extents.append(extent);
-  const nb::object type = dtype == DType::bfloat16 ? nb::object(nb::module_::import_("ml_dtypes").attr("bfloat16"))
-                                                   : nb::object(nb::str(to_string(dtype).data()));
+  const nb::object type = dtype == DType::bfloat16
+                              ? nb::object(nb::module_::import_("ml_dtypes").attr("bfloat16"))
+                              : nb::object(nb::str(to_string(dtype).data(), to_string(dtype).size()));
   return nb::module_::import_("numpy").attr("empty")(extents, type);
 }
 
 } // namespace
 
-bool view_of_numpy(PyObject* object, NumpyView& out) noexcept {
+bool view_of_numpy(PyObject* array_object, NumpyView& out) {
   if (table().empty == nullptr) return false;
-  const auto* array = reinterpret_cast<const Array*>(object);
+  const auto* array = reinterpret_cast<const Array*>(array_object);
   if (!dtype_of(array->description, out.view.dtype) || (array->flags & aligned) == 0 ||
       array->rank > TensorView::max_rank)
     return false;
@@ -129,9 +130,9 @@ bool view_of_numpy(PyObject* object, NumpyView& out) noexcept {
   return true;
 }
 
-void remember_bfloat16(PyObject* object) {
+void remember_bfloat16(PyObject* array_object) {
   if (bfloat16_description != nullptr || table().empty == nullptr) return;
-  bfloat16_description = reinterpret_cast<const Array*>(object)->description;
+  bfloat16_description = reinterpret_cast<const Array*>(array_object)->description;
   Py_INCREF(reinterpret_cast<PyObject*>(bfloat16_description)); // its address must not become another's
 }
 

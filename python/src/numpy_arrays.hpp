@@ -18,11 +18,11 @@ struct NumpyView {
 };
 
 // False for what needs a closer look: other dtypes than ours, the other byte order, odd strides, unaligned memory.
-// `array` is a numpy.ndarray, or of a subclass.
-bool view_of_numpy(PyObject* array, NumpyView& out) noexcept;
+// `array_object` is a numpy.ndarray, or of a subclass.
+bool view_of_numpy(PyObject* array_object, NumpyView& out);
 
 // Lets view_of_numpy know the dtype of this array, which was found to be ml_dtypes' bfloat16.
-void remember_bfloat16(PyObject* array);
+void remember_bfloat16(PyObject* array_object);
 
 // A new array with undefined content.
 nanobind::object new_numpy(std::span<const std::int64_t> shape, DType dtype);

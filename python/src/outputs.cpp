@@ -59,7 +59,7 @@ nb::object new_array(const TensorArgument& model, const OutputShape& shape, DTyp
   nb::list list;
   for (const std::int64_t extent : extents.all()) list.append(extent);
   const nb::object empty = nb::module_::import_("bilogp._arrays").attr("empty_like");
-  return empty(model.object(), list, nb::str(to_string(dtype).data()));
+  return empty(model.object(), list, nb::str(to_string(dtype).data(), to_string(dtype).size()));
 }
 
 } // namespace bilogp::python

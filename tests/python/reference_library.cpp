@@ -42,8 +42,8 @@ BILOGP_API void reference_score(const std::uint32_t* logits, std::int64_t column
 BILOGP_API void reference_gradient(const std::uint32_t* logits, std::int64_t columns, std::int64_t id, float grad_logp,
                                    std::int64_t vocab_size, std::int64_t ignore_index, float temperature,
                                    std::uint32_t* gradient_bits) {
-  std::ranges::copy(
-      gradient(row(logits, columns), id, grad_logp, options_of(vocab_size, ignore_index, temperature)), gradient_bits);
+  std::ranges::copy(gradient(row(logits, columns), id, grad_logp, options_of(vocab_size, ignore_index, temperature)),
+                    gradient_bits);
 }
 
 // Rounds binary32 bits to the storage (0 float32, 1 float16, 2 bfloat16).
