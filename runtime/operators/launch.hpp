@@ -14,8 +14,10 @@
 
 namespace bilogp {
 
-// Below this many bytes of logits a call stays on the calling thread: waking another costs more (an estimate).
-constexpr std::int64_t smallest_parallel_bytes = std::int64_t{256} * 1024;
+// Below this many bytes of logits a call stays on the calling thread, where waking another brings nothing, and no piece
+// of a call is smaller than that (bench/cpu/bench_threads: waking and joining cost 3 to 5 us).
+constexpr std::int64_t smallest_parallel_bytes = std::int64_t{128} * 1024;
+constexpr std::int64_t smallest_piece_bytes = std::int64_t{64} * 1024;
 
 // From so many bytes of gradients on they are written around the caches of a CPU, which could not keep them: a third of
 // the time less where they are large, but the next reader finds them in memory. Over the logits the lines are there.
@@ -45,14 +47,13 @@ private:
   std::int64_t total_[4] = {};
 };
 
-inline int threads_of(const LogpOptions& options) {
-  return options.threads > 0 ? options.threads : cpu::current_threads();
-}
+// The options have been checked. A caller's executor is asked here, once.
+cpu::Crew crew_of(const LogpOptions& options);
 
 // Runs rows [0, rows) of one launch, in pieces of a size that keeps the pieces worth a thread.
 template<class Kernel, class Arguments>
-void launch_rows(Kernel kernel, Arguments& arguments, std::int64_t rows, std::int64_t bytes_per_row, int threads,
-                 std::int64_t row_offset, CallErrors& errors) {
+void launch_rows(Kernel kernel, Arguments& arguments, std::int64_t rows, std::int64_t bytes_per_row,
+                 const cpu::Crew& crew, std::int64_t row_offset, CallErrors& errors) {
   const auto run = [&](Arguments& own, std::int64_t begin, std::int64_t end) {
     std::int64_t words[4] = {};
     own.options.errors = reinterpret_cast<kernel::i64*>(words);
@@ -60,10 +61,9 @@ void launch_rows(Kernel kernel, Arguments& arguments, std::int64_t rows, std::in
     errors.add(words, row_offset);
   };
   // A small call takes no copy of what was just written: reading it back at once would cost more than writing it.
-  if (threads <= 1 || rows * bytes_per_row < smallest_parallel_bytes) return run(arguments, 0, rows);
-  const std::int64_t grain =
-      std::max<std::int64_t>(1, smallest_parallel_bytes / std::max<std::int64_t>(1, bytes_per_row));
-  cpu::for_ranges(rows, grain, threads, [&](std::int64_t begin, std::int64_t end) {
+  if (crew.threads <= 1 || rows * bytes_per_row < smallest_parallel_bytes) return run(arguments, 0, rows);
+  const std::int64_t grain = std::max<std::int64_t>(1, smallest_piece_bytes / std::max<std::int64_t>(1, bytes_per_row));
+  cpu::for_ranges(rows, grain, crew, [&](std::int64_t begin, std::int64_t end) {
     Arguments own = arguments;
     run(own, begin, end);
   });

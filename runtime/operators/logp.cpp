@@ -99,16 +99,16 @@ void Runtime::logp(const LogpArgs& args) {
 
   Runtime& runtime = Binding::launchable(*this, args.logits.device);
   const Specialization spec{Operator::logp_forward, args.logits.dtype, args.target_ids.dtype, checked.vocab_size};
-  const int threads = threads_of(args.options);
+  const cpu::Crew crew = crew_of(args.options);
   const std::int64_t bytes_per_row = checked.vocab_size * size_of(args.logits.dtype);
   CallErrors errors;
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
     kernel::LogpForwardArguments arguments = kernel_arguments(args, checked, space, slots, launch);
     const std::int64_t rows = space.rows_per_launch();
-    if (worth_splitting(rows, bytes_per_row, threads, checked.ids_per_row))
-      logp_by_column_blocks(runtime, spec, arguments, rows, threads, launch * rows, errors);
+    if (worth_splitting(rows, bytes_per_row, crew.threads, checked.ids_per_row))
+      logp_by_column_blocks(runtime, spec, arguments, rows, crew, launch * rows, errors);
     else
-      launch_rows(Binding::cpu_function(runtime, spec), arguments, rows, bytes_per_row, threads, launch * rows, errors);
+      launch_rows(Binding::cpu_function(runtime, spec), arguments, rows, bytes_per_row, crew, launch * rows, errors);
   }
   errors.publish(args.options);
 }

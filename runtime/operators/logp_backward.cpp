@@ -88,7 +88,7 @@ kernel::LogpBackwardArguments kernel_arguments(const LogpBackwardArgs& args, con
 // Few rows: blocks of columns of one row each, every column being written by one thread. Over the logits too: a
 // gradient's column needs no other column, and the target's logit is read by the block that holds it.
 void launch_column_blocks(cpu::KernelFunction function, const kernel::LogpBackwardArguments& whole, std::int64_t rows,
-                          int threads, std::int64_t row_offset, CallErrors& errors) {
+                          const cpu::Crew& crew, std::int64_t row_offset, CallErrors& errors) {
   constexpr std::int64_t block_columns = 16384;
   const std::int64_t columns = whole.column_end - whole.column_begin;
   const std::int64_t blocks = (columns + block_columns - 1) / block_columns;
@@ -103,7 +103,7 @@ void launch_column_blocks(cpu::KernelFunction function, const kernel::LogpBackwa
       errors.add(words, row_offset);
     }
   };
-  cpu::for_ranges(blocks * rows, 1, threads, piece);
+  cpu::for_ranges(blocks * rows, 1, crew, piece);
 }
 
 void backward_on_gpu(const GpuCall& call, const LogpBackwardArgs& args, const Checked& checked, const RowSpace& space,
@@ -145,16 +145,16 @@ void Runtime::logp_backward(const LogpBackwardArgs& args) {
   Runtime& runtime = Binding::launchable(*this, args.logits.device);
   const Specialization spec{Operator::logp_backward, args.logits.dtype, args.target_ids.dtype, checked.vocab_size};
   const cpu::KernelFunction function = Binding::cpu_function(runtime, spec);
-  const int threads = threads_of(args.options);
+  const cpu::Crew crew = crew_of(args.options);
   const std::int64_t bytes_per_row = 2 * checked.columns * size_of(args.logits.dtype);
   CallErrors errors;
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
     kernel::LogpBackwardArguments arguments = kernel_arguments(args, checked, space, slots, launch);
     const std::int64_t rows = space.rows_per_launch();
-    if (threads > 1 && rows < threads && bytes_per_row >= smallest_parallel_bytes)
-      launch_column_blocks(function, arguments, rows, threads, launch * rows, errors);
+    if (crew.threads > 1 && rows < crew.threads && bytes_per_row >= smallest_parallel_bytes)
+      launch_column_blocks(function, arguments, rows, crew, launch * rows, errors);
     else
-      launch_rows(function, arguments, rows, bytes_per_row, threads, launch * rows, errors);
+      launch_rows(function, arguments, rows, bytes_per_row, crew, launch * rows, errors);
   }
   errors.publish(args.options);
 }

@@ -179,7 +179,7 @@ void Runtime::logp_finish(const LogpFinishArgs& args) {
     kernel::LogpFinishArguments a = kernel_arguments(args, checked, space, slots, launch);
     a.shards = shards.data();
     const std::int64_t rows = space.rows_per_launch();
-    launch_rows(function, a, rows, 256, threads_of(args.options), launch * rows, errors);
+    launch_rows(function, a, rows, 256, crew_of(args.options), launch * rows, errors);
   }
   errors.publish(args.options);
 }

@@ -106,7 +106,7 @@ void Runtime::logp_partial(const LogpPartialArgs& args) {
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
     kernel::LogpPartialArguments a = kernel_arguments(args, checked, space, slots, launch);
     launch_rows(function, a, space.rows_per_launch(), args.logits.shape[leading] * size_of(args.logits.dtype),
-                threads_of(args.options), 0, errors);
+                crew_of(args.options), 0, errors);
   }
 }
 

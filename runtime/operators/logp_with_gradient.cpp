@@ -3,6 +3,7 @@
 // On a CPU: forward and backward, row by row, so that the second finds the row in the cache.
 #include <fmt/format.h>
 
+#include "runtime/operators/borrowed.hpp"
 #include "runtime/operators/checks.hpp"
 #include "runtime/operators/gpu_call.hpp"
 #include "runtime/operators/launch.hpp"
@@ -191,7 +192,7 @@ struct RowByRow {
 
 // Few long rows: each operator cuts them among the threads by itself.
 void one_after_the_other(Runtime& runtime, const LogpGradientArgs& args, int leading) {
-  static thread_local std::vector<std::int32_t> states; // kept: a call allocates nothing after the first
+  Borrowed<std::vector<std::int32_t>> states;
   LogpArgs forward;
   forward.logits = args.logits;
   forward.target_ids = args.target_ids;
@@ -211,8 +212,8 @@ void one_after_the_other(Runtime& runtime, const LogpGradientArgs& args, int lea
     }
     state.shape[leading] = 2;
     state.strides[leading] = 1;
-    states.resize(static_cast<std::size_t>(stride));
-    state.data = states.data();
+    states->resize(static_cast<std::size_t>(stride));
+    state.data = states->data();
   }
   runtime.logp(forward);
   LogpBackwardArgs backward;
@@ -245,9 +246,9 @@ void Runtime::logp_with_gradient(const LogpGradientArgs& args) {
                                 slots);
 
   Runtime& runtime = Binding::launchable(*this, args.logits.device);
-  const int threads = threads_of(args.options);
+  const cpu::Crew crew = crew_of(args.options);
   const std::int64_t bytes_per_row = checked.columns * size_of(args.logits.dtype);
-  if (worth_splitting(space.rows(), bytes_per_row, threads, 1))
+  if (worth_splitting(space.rows(), bytes_per_row, crew.threads, 1))
     return one_after_the_other(runtime, args, checked.leading_rank);
   const DType logits = args.logits.dtype;
   const DType ids = args.target_ids.dtype;
@@ -258,7 +259,7 @@ void Runtime::logp_with_gradient(const LogpGradientArgs& args) {
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
     kernel::LogpGradientArguments arguments = kernel_arguments(args, checked, space, slots, launch);
     const std::int64_t rows = space.rows_per_launch();
-    launch_rows(kernels, arguments, rows, 2 * bytes_per_row, threads, launch * rows, errors);
+    launch_rows(kernels, arguments, rows, 2 * bytes_per_row, crew, launch * rows, errors);
   }
   errors.publish(args.options);
 }

@@ -1,6 +1,11 @@
 #include "runtime/operators/split_rows.hpp"
 
+#include <new>
 #include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/operators/borrowed.hpp"
 
 namespace bilogp {
 namespace {
@@ -10,16 +15,23 @@ constexpr std::int64_t block_columns = 8192;
 // One aligned block of 2^k tiles gives one node; a run of blocks at most two per level of the tree.
 constexpr std::int64_t most_nodes = 64;
 
-struct Scratch { // of the calling thread, grown and kept: a call allocates nothing after the first
+struct Scratch {
   std::vector<kernel::i32> nodes;
   std::vector<float> target_logits;
   std::vector<kernel::ShardNodesArgument> shards;
-};
 
-Scratch& scratch_of_thread() {
-  static thread_local Scratch scratch;
-  return scratch;
-}
+  void resize(std::int64_t blocks, std::int64_t rows) {
+    const auto slots = static_cast<std::size_t>(blocks * rows);
+    try {
+      nodes.resize(slots * most_nodes * 2);
+      target_logits.resize(slots);
+      shards.resize(static_cast<std::size_t>(blocks));
+    } catch (const std::bad_alloc&) {
+      throw Error(ErrorKind::out_of_memory,
+                  fmt::format("there was no memory for the partial sums of {} blocks of columns", slots));
+    }
+  }
+};
 
 kernel::LogpPartialArguments partial_arguments(const kernel::LogpForwardArguments& a) {
   kernel::LogpPartialArguments p{};
@@ -55,18 +67,16 @@ kernel::LogpFinishArguments finish_arguments(const kernel::LogpForwardArguments&
 } // namespace
 
 void logp_by_column_blocks(Runtime& runtime, const Specialization& forward,
-                           const kernel::LogpForwardArguments& arguments, std::int64_t rows, int threads,
+                           const kernel::LogpForwardArguments& arguments, std::int64_t rows, const cpu::Crew& crew,
                            std::int64_t row_offset, CallErrors& errors) {
   const cpu::KernelFunction partial = Binding::cpu_function(runtime, partial_of(forward));
   const cpu::KernelFunction finish = Binding::cpu_function(runtime, finish_of(forward));
   const std::int64_t vocab = arguments.options.vocab_size;
   const std::int64_t units = (vocab + block_columns - 1) / block_columns;
-  const std::int64_t blocks = std::min<std::int64_t>(units, std::int64_t{2} * threads);
-  const std::size_t slots = static_cast<std::size_t>(blocks * rows);
-  Scratch& scratch = scratch_of_thread();
-  scratch.nodes.resize(slots * most_nodes * 2);
-  scratch.target_logits.resize(slots);
-  scratch.shards.resize(static_cast<std::size_t>(blocks));
+  const std::int64_t blocks = std::min<std::int64_t>(units, std::int64_t{2} * crew.threads);
+  Borrowed<Scratch> borrowed;
+  Scratch& scratch = *borrowed;
+  scratch.resize(blocks, rows);
   // The scratch has one stride of rows, whatever the strides of the logits are.
   const kernel::i64 inner_rows = arguments.options.inner_rows;
   const kernel::RowStrides node_strides = {inner_rows * most_nodes * 2, most_nodes * 2};
@@ -93,7 +103,7 @@ void logp_by_column_blocks(Runtime& runtime, const Specialization& forward,
       partial(&p, i % rows, i % rows + 1);
     }
   };
-  cpu::for_ranges(blocks * rows, 1, threads, block);
+  cpu::for_ranges(blocks * rows, 1, crew, block);
 
   // The target is in one block, or in none: all others hold -inf. A NaN may get lost, but then the row is poisoned.
   for (std::int64_t row = 0; row < rows; ++row)

@@ -8,7 +8,7 @@
 
 namespace bilogp {
 
-constexpr std::int64_t smallest_split_row = std::int64_t{128} * 1024; // bytes; an estimate, not tuned by a benchmark
+constexpr std::int64_t smallest_split_row = std::int64_t{128} * 1024; // bytes; bench/cpu/bench_threads
 
 // Whether so few, so long rows gain from being cut.
 constexpr bool worth_splitting(std::int64_t rows, std::int64_t bytes_per_row, int threads, std::int64_t ids_per_row) {
@@ -24,7 +24,7 @@ constexpr Specialization finish_of(const Specialization& forward) {
 }
 
 void logp_by_column_blocks(Runtime& runtime, const Specialization& forward,
-                           const kernel::LogpForwardArguments& arguments, std::int64_t rows, int threads,
+                           const kernel::LogpForwardArguments& arguments, std::int64_t rows, const cpu::Crew& crew,
                            std::int64_t row_offset, CallErrors& errors);
 
 } // namespace bilogp

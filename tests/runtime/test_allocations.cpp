@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <dlfcn.h>
@@ -20,6 +21,8 @@ namespace {
 
 std::atomic<std::int64_t> allocations{0};
 std::array<std::atomic<void*>, 256> callers{}; // of the latest ones
+
+std::atomic<std::size_t> refused_from{SIZE_MAX}; // bytes of an allocation
 
 void count(void* caller) {
   callers[static_cast<std::size_t>(allocations++) % callers.size()] = caller;
@@ -37,7 +40,7 @@ void* __libc_memalign(std::size_t alignment, std::size_t size);
 
 void* malloc(std::size_t size) {
   count(__builtin_return_address(0));
-  return __libc_malloc(size);
+  return size >= refused_from ? nullptr : __libc_malloc(size);
 }
 void* calloc(std::size_t number, std::size_t size) {
   count(__builtin_return_address(0));
@@ -250,4 +253,31 @@ TEST_CASE("a warm call on several threads allocates nothing, once oneTBB's pools
       CHECK(counted == 0);
     });
   }
+}
+
+TEST_CASE("memory that cannot be allocated for a call is an error, and the next call is as ever") {
+  Rows rows(1, 200000, 2);
+  const auto& runtime_calls = [&](const std::string& what, const auto& call) {
+    CAPTURE(what);
+    call(); // compiled and loaded
+    const std::vector<float> expected = rows.logp;
+    std::string sentence;
+    std::thread fresh([&] { // without scratch of earlier calls
+      refused_from = 1000;
+      try {
+        call();
+      } catch (const bilogp::Error& error) {
+        refused_from = SIZE_MAX;
+        sentence = error.kind() == bilogp::ErrorKind::out_of_memory ? error.what() : "another kind";
+      }
+      refused_from = SIZE_MAX;
+    });
+    fresh.join();
+    CHECK_MESSAGE(sentence.starts_with("there was no memory for "), sentence);
+    call();
+    CHECK(rows.logp == expected);
+  };
+  Runtime& runtime = Runtime::get("cpu");
+  runtime_calls("logp", [&] { runtime.logp(rows.forward(1)); });
+  runtime_calls("logp_with_gradient", [&] { runtime.logp_with_gradient(rows.with_gradient()); });
 }

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
@@ -21,6 +22,7 @@
 #endif
 
 #include "bilogp/error.hpp"
+#include "runtime/backends/cpu/cgroup_quota.hpp"
 
 namespace bilogp::cpu {
 namespace {
@@ -44,7 +46,10 @@ int affinity_cores() {
 
 int threads_from_environment() {
   const char* text = std::getenv("BILOGP_NUM_THREADS");
-  if (text == nullptr || *text == '\0') return affinity_cores();
+  if (text == nullptr || *text == '\0') {
+    const int quota = cgroup_quota();
+    return quota > 0 ? std::min(quota, affinity_cores()) : affinity_cores();
+  }
   const std::string_view view = text;
   int threads = 0;
   const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), threads);
@@ -92,6 +97,36 @@ tbb::task_arena& arena_of(int threads) {
   return *slot.load(std::memory_order_acquire);
 }
 
+// Pieces of equal length: four per thread, so that one that comes late does not hold the others up.
+class Pieces {
+public:
+  Pieces(std::int64_t count, std::int64_t grain, int threads, RangeBody body, void* context)
+      : count_(count), pieces_(std::min((count + grain - 1) / grain, std::int64_t{4} * threads)), body_(body),
+        context_(context) {}
+
+  void run_on(Executor& executor) {
+    executor.run(pieces_, [](void* self, std::int64_t index) { static_cast<Pieces*>(self)->run(index); }, this);
+    const std::int64_t done = done_.load(std::memory_order_acquire);
+    if (done != pieces_)
+      throw Error(ErrorKind::invalid_argument,
+                  fmt::format("the executor returned after {} of {} tasks; it must run each one once", done, pieces_));
+  }
+
+private:
+  void run(std::int64_t index) {
+    body_(context_, begin_of(index), begin_of(index + 1));
+    done_.fetch_add(1, std::memory_order_release);
+  }
+  [[nodiscard]] std::int64_t begin_of(std::int64_t index) const {
+    return index * (count_ / pieces_) + std::min(index, count_ % pieces_);
+  }
+
+  std::int64_t count_, pieces_;
+  RangeBody body_;
+  void* context_;
+  std::atomic<std::int64_t> done_{0};
+};
+
 } // namespace
 
 int default_threads() {
@@ -108,12 +143,14 @@ void set_current_threads(int threads) {
   chosen_threads.store(threads, std::memory_order_relaxed);
 }
 
-void for_ranges(std::int64_t count, std::int64_t grain, int threads, RangeBody body, void* context) {
+void for_ranges(std::int64_t count, std::int64_t grain, const Crew& crew, RangeBody body, void* context) {
   if (count <= 0) return;
-  if (threads <= 1 || count <= grain || is_forked_child.load(std::memory_order_relaxed)) return body(context, 0, count);
+  if (crew.threads <= 1 || count <= grain) return body(context, 0, count);
+  if (crew.executor != nullptr) return Pieces(count, grain, crew.threads, body, context).run_on(*crew.executor);
+  if (is_forked_child.load(std::memory_order_relaxed)) return body(context, 0, count);
   Order order;
   order.release();
-  arena_of(threads).execute([&] {
+  arena_of(crew.threads).execute([&] {
     tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, count, static_cast<std::size_t>(grain)),
                       [&](const tbb::blocked_range<std::int64_t>& range) {
                         order.acquire();

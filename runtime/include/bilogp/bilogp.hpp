@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bilogp/error.hpp"
+#include "bilogp/executor.hpp"
 #include "bilogp/runtime.hpp"
 #include "bilogp/specialization.hpp"
 #include "bilogp/tensor.hpp"

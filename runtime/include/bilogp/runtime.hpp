@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "bilogp/error.hpp"
+#include "bilogp/executor.hpp"
 #include "bilogp/export.hpp"
 #include "bilogp/specialization.hpp"
 #include "bilogp/tensor.hpp"
@@ -35,8 +36,9 @@ struct LogpOptions {
   Validate validate = Validate::automatic;
   // Optional int64[4] of the caller, on the device of the arguments: count, first row, its id, reserved; starts as 0.
   std::int64_t* error_buffer = nullptr;
-  int threads = 0; // of this call on a CPU; 0: the runtime's setting
-  int plan = -1;   // a GPU's launch plan by number, for tests and benchmarks; -1: chosen. No plan changes a bit
+  int threads = 0;              // of this call on a CPU; 0: the runtime's setting
+  Executor* executor = nullptr; // threads of the caller's own for this call on a CPU; wins over `threads`
+  int plan = -1; // a GPU's launch plan by number, for tests and benchmarks; -1: chosen. No plan changes a bit
 };
 
 // `stream` is the native handle of the device's stream: a CUstream or cudaStream_t, null for the legacy default stream,
