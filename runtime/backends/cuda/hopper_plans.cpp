@@ -21,8 +21,9 @@ struct RingVariant {
   int warps, stage_tiles, row_buffers, finishing_warps;
   bool row_temperatures, any_address; // rows that begin at no multiple of a vector
 };
+// Without a table in common, which rows of different temperatures cannot have, there is room for more warps and rows.
 constexpr std::array<RingVariant, 4> rings = {
-    {{12, 4, 4, 3, false, false}, {12, 4, 4, 3, true, false}, {12, 4, 4, 3, false, true}, {12, 4, 4, 3, true, true}}};
+    {{12, 4, 4, 3, false, false}, {15, 3, 6, 4, true, false}, {12, 4, 4, 3, false, true}, {15, 3, 6, 4, true, true}}};
 
 // A cluster per row.
 struct FewRowsVariant {

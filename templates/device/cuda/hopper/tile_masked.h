@@ -133,7 +133,7 @@ template<class S> struct Window {
 };
 
 // Vectors of a span that a look takes at a time: all of them need more registers than some plans leave.
-template<bool UseTable> constexpr int windowed_vectors = UseTable && BILOGP_WARPS <= 12 ? span_vectors : 2;
+template<bool UseTable> constexpr int windowed_vectors = BILOGP_WARPS <= 12 ? (UseTable ? span_vectors : 4) : 2;
 
 // The span's sum in a window, with all checks in the same look; false in all lanes if the tile is not of this window.
 template<class S, bool UseTable>

@@ -11,7 +11,7 @@ namespace canon {
 // Sums tiles. A warp that met a tile outside the plain window begins the next ones with the way that served, for a
 // while: the longer, the more often that was right.
 template<bool UseTable, bool AnyAddress = false> struct TileSummer {
-  static constexpr int longest_detour = 32;
+  static constexpr int longest_detour = 128;
   u32 table, lane;
   PlainWindow window;
   u32 magnitude = 0; // of the last tile, where it was plain
