@@ -1,7 +1,14 @@
-// How near forward and backward come to the speed of memory: each is timed in turn with a plain read of the same
-// bytes, and the medians are printed as a share of that read.
+// How near forward and backward come to what the machine could do: each is timed in turn with a plain read, a copy
+// around the caches and loops of fused multiply-adds over the same bytes.
 //
-//   bench_cpu [--megabytes 600] [--repeat 9] [--threads N]
+//   bench_cpu [--megabytes N] [--repeat 9] [--threads N] [--targets ...] [--vocab-sizes ...]
+//
+//   medians of rounds: read GB/s; /read forward's share of the read of the same round
+//   /issue      forward's share of a loop with as many fused multiply-adds per 64 bytes as the contract makes vector
+//               operations of AVX-512 (9 for a leaf, 1 for unpacking 16 bits, 2 for the tree: 24 in 16-bit types, 12
+//               in float32); /fma the same with its fused multiply-adds only (14 and 7)
+//   masked      time of the forward with a quarter of the columns -inf, over the time without
+//   bwd/copy    backward's share of the copy, reads and writes counted in both
 #include <cstdio>
 #include <exception>
 #include <sys/mman.h>
@@ -12,9 +19,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -30,9 +39,15 @@ using bilogp::TensorView;
 using Clock = std::chrono::steady_clock;
 
 struct Settings {
-  std::size_t megabytes = 600;
+  std::size_t megabytes = bilogp::bench::bytes_beyond_caches() >> 20;
   int repeat = 9;
   int threads = 0;
+
+  // The host's own level has a long name.
+  static std::string short_name(std::string_view target) {
+    const std::size_t plus = target.find('+');
+    return plus == std::string_view::npos ? std::string(target) : std::string(target.substr(0, plus)) + "+...";
+  }
 };
 
 template<class Body> double seconds(Body body) {
@@ -46,19 +61,38 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
+// Shares are taken round by round, since the machine's speed changes between rounds.
+double median_ratio(const std::vector<double>& over, const std::vector<double>& under) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < over.size(); ++i) ratios.push_back(over[i] / under[i]);
+  return median(ratios);
+}
+
+struct Times {
+  std::vector<double> read, copy, operations, multiplications, forward, masked, backward;
+
+  template<class Body> static void add(int round, std::vector<double>& times, const Body& body) {
+    const double took = seconds(body);
+    if (round >= 0) times.push_back(took);
+  }
+};
+
 // Logits of a normal distribution, standard deviation 5, repeated from a block that no cache level predicts.
-void fill(char* memory, std::size_t bytes, DType dtype) {
+void fill(char* memory, std::size_t bytes, DType dtype, bool is_masked) {
   std::mt19937_64 random(7);
   std::normal_distribution<float> normal(0.0F, 5.0F);
   const std::size_t size = static_cast<std::size_t>(bilogp::size_of(dtype));
   std::vector<char> block(std::size_t{1} << 22);
   for (std::size_t at = 0; at < block.size(); at += size) {
-    const float value = normal(random);
+    const float drawn = normal(random);
+    const float value = is_masked && random() % 4 == 0 ? -std::numeric_limits<float>::infinity() : drawn;
     auto bits = std::bit_cast<std::uint32_t>(value);
     if (dtype == DType::bfloat16) bits >>= 16;
     if (dtype == DType::float16) { // a rough conversion will do: the values only have to look like logits
       const std::uint32_t exponent = (bits >> 23) & 0xff;
-      bits = exponent < 113 ? 0 : ((bits >> 16) & 0x8000U) | ((exponent - 112) << 10) | ((bits >> 13) & 0x3ffU);
+      const std::uint32_t sign = (bits >> 16) & 0x8000U;
+      const std::uint32_t half = ((exponent - 112) << 10) | ((bits >> 13) & 0x3ffU);
+      bits = exponent < 113 ? 0 : sign | (exponent == 255 ? 0x7c00U : half);
     }
     std::memcpy(block.data() + at, &bits, size);
   }
@@ -67,7 +101,7 @@ void fill(char* memory, std::size_t bytes, DType dtype) {
 }
 
 void row(const std::string& target, DType dtype, std::int64_t vocab, const Settings& settings, char* logits,
-         char* grad) {
+         char* masked, char* grad) {
   auto& runtime = bilogp::Runtime::get(target);
   if (!runtime.runnable()) return;
   const auto total = static_cast<std::int64_t>(settings.megabytes << 20);
@@ -91,21 +125,26 @@ void row(const std::string& target, DType dtype, std::int64_t vocab, const Setti
   backward.grad_logits = TensorView::contiguous(grad, dtype, {rows, vocab});
   forward.options.threads = backward.options.threads = threads;
 
-  std::vector<double> read;
-  std::vector<double> f;
-  std::vector<double> b;
+  Times times;
+  const int all_operations = dtype == DType::float32 ? 12 : 24;
+  const int multiplications = dtype == DType::float32 ? 7 : 14;
   for (int i = -1; i < settings.repeat; ++i) { // the first round compiles and warms up
-    const double r = seconds([&] { bilogp::bench::read_all(logits, bytes, threads); });
-    const double tf = seconds([&] { runtime.logp(forward); });
-    const double tb = seconds([&] { runtime.logp_backward(backward); });
-    if (i < 0) continue;
-    read.push_back(r);
-    f.push_back(tf);
-    b.push_back(tb);
+    times.add(i, times.read, [&] { bilogp::bench::read_all(logits, bytes, threads); });
+    times.add(i, times.forward, [&] { runtime.logp(forward); });
+    times.add(i, times.operations, [&] { bilogp::bench::multiply_all(logits, bytes, all_operations, threads); });
+    times.add(i, times.multiplications, [&] { bilogp::bench::multiply_all(logits, bytes, multiplications, threads); });
+    times.add(i, times.backward, [&] { runtime.logp_backward(backward); });
+    times.add(i, times.copy, [&] { bilogp::bench::copy_all(logits, grad, bytes >> 20 << 20, threads); });
+    forward.logits.data = masked;
+    times.add(i, times.masked, [&] { runtime.logp(forward); });
+    forward.logits.data = logits;
   }
   const double gb = static_cast<double>(bytes) * 1e-9;
-  fmt::print("{:<40} {:<9} {:>7} {:>3} {:>8.1f} {:>8.1f} {:>8.2f} {:>9.1f}\n", runtime.target(), to_string(dtype),
-             vocab, threads, gb / median(read), gb / median(f), median(read) / median(f), 2 * gb / median(b));
+  fmt::print("{:<24} {:<9} {:>7} {:>3} {:>8.1f} {:>7.2f} {:>7.2f} {:>7.2f} {:>7.2f} {:>8.2f}\n",
+             settings.short_name(runtime.target()), to_string(dtype), vocab, threads, gb / median(times.read),
+             median_ratio(times.read, times.forward), median_ratio(times.operations, times.forward),
+             median_ratio(times.multiplications, times.forward), median_ratio(times.masked, times.forward),
+             median_ratio(times.copy, times.backward));
 }
 
 char* map(std::size_t bytes) {
@@ -121,7 +160,7 @@ int main(int argc, char** argv) try {
   Settings settings;
   std::vector<std::string> targets = {"cpu", "cpu:x86-64-v3"};
   std::vector<std::int64_t> vocabs = {32768, 128256, 151936};
-  CLI::App app("Forward and backward against a plain read of the same bytes");
+  CLI::App app("Forward and backward against what the machine could do with the same bytes");
   app.add_option("--megabytes", settings.megabytes, "logits per measurement");
   app.add_option("--repeat", settings.repeat, "rounds, of which the median counts");
   app.add_option("--threads", settings.threads, "threads; 0: all");
@@ -130,14 +169,16 @@ int main(int argc, char** argv) try {
   CLI11_PARSE(app, argc, argv);
   const std::size_t bytes = settings.megabytes << 20;
   char* logits = map(bytes);
+  char* masked = map(bytes);
   char* grad = map(bytes);
   std::memset(grad, 1, bytes);
-  fmt::print("{:<40} {:<9} {:>7} {:>3} {:>8} {:>8} {:>8} {:>9}\n", "target", "dtype", "vocab", "thr", "read GB/s",
-             "fwd GB/s", "fwd/read", "bwd GB/s");
+  fmt::print("{:<24} {:<9} {:>7} {:>3} {:>8} {:>7} {:>7} {:>7} {:>7} {:>8}\n", "target", "dtype", "vocab", "thr",
+             "read GB/s", "/read", "/issue", "/fma", "masked", "bwd/copy");
   for (const DType dtype : {DType::bfloat16, DType::float16, DType::float32}) {
-    fill(logits, bytes, dtype);
+    fill(logits, bytes, dtype, false);
+    fill(masked, bytes, dtype, true);
     for (const std::string& target : targets)
-      for (const std::int64_t vocab : vocabs) row(target, dtype, vocab, settings, logits, grad);
+      for (const std::int64_t vocab : vocabs) row(target, dtype, vocab, settings, logits, masked, grad);
   }
 } catch (const std::exception& error) {
   std::fprintf(stderr, "bench_cpu: %s\n", error.what());
