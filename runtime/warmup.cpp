@@ -1,5 +1,9 @@
 // Runtime::warmup: which kernels a specialization stands for, and making them ready.
 #include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -96,25 +100,85 @@ std::vector<int> devices_to_warm(const RuntimeTarget& target) {
   return {fitting.front()};
 }
 
-WarmupReport warm_cuda(const Runtime& runtime, std::span<const Specialization> asked) {
+// One kernel to make ready, and whether it was before.
+struct CudaTask {
+  Specialization kernel;
+  cuda::Device* device; // null: into the store only
+  bool is_loaded;
+};
+
+std::vector<CudaTask> cuda_tasks(const Runtime& runtime, std::span<const Specialization> asked) {
   const RuntimeTarget& target = target_of(runtime);
-  const std::vector<int> devices = devices_to_warm(target);
-  WarmupReport report;
-  for (const Specialization& spec : asked) {
-    for (const int ordinal : devices) {
-      cuda::Device& device = cuda::Device::get(ordinal);
-      for (const Specialization& kernel : cuda_kernels(spec, device.target().capability)) {
-        const bool before = was_loaded(kernel, id_of_device(ordinal));
-        report_kernel(report, warm_cuda_kernel(device, kernel), before);
+  const std::vector<int> ordinals = devices_to_warm(target);
+  std::vector<cuda::Device*> devices;
+  for (const int ordinal : ordinals) devices.push_back(&cuda::Device::get(ordinal));
+  if (devices.empty()) devices.push_back(nullptr);
+  std::vector<CudaTask> tasks;
+  for (const Specialization& spec : asked)
+    for (cuda::Device* const device : devices) {
+      const int capability =
+          device != nullptr ? device->target().capability : std::get<cuda::Target>(target).capability;
+      const int id = device != nullptr ? id_of_device(device->ordinal()) : Binding::target_id(runtime);
+      for (const Specialization& kernel : cuda_kernels(spec, capability)) {
+        const auto is_same = [&](const CudaTask& task) { return task.device == device && task.kernel == kernel; };
+        tasks.push_back({kernel, device, was_loaded(kernel, id) || std::ranges::any_of(tasks, is_same)});
       }
     }
-    if (!devices.empty()) continue;
-    const auto& exact = std::get<cuda::Target>(target);
-    for (const Specialization& kernel : cuda_kernels(spec, exact.capability)) {
-      const bool before = was_loaded(kernel, Binding::target_id(runtime));
-      report_kernel(report, stored_cuda_kernel(runtime, exact, kernel), before);
-    }
+  return tasks;
+}
+
+// Threads that compile beside the callers of `warmup`, of the whole process: no more than there are cores.
+class CompilingThread {
+public:
+  template<class Work> static void start(std::vector<std::jthread>& threads, const Work& work) {
+    threads.emplace_back([&work] {
+      work();
+      --count();
+    });
   }
+  static bool has_room() {
+    const int most = std::min(16, static_cast<int>(std::thread::hardware_concurrency())) - 1;
+    if (count()++ < most) return true;
+    --count();
+    return false;
+  }
+
+private:
+  static std::atomic<int>& count() {
+    static std::atomic<int> threads = 0;
+    return threads;
+  }
+};
+
+// NVRTC compiles in as many threads as it is asked from, and its kernels take long.
+WarmupReport warm_cuda(const Runtime& runtime, std::span<const Specialization> asked) {
+  const std::vector<CudaTask> tasks = cuda_tasks(runtime, asked);
+  std::vector<const LoadedKernel*> kernels(tasks.size());
+  std::atomic<std::size_t> next = 0;
+  std::mutex mutex;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size(); i = next++) {
+      try {
+        const CudaTask& task = tasks[i];
+        kernels[i] = task.device != nullptr
+                         ? &warm_cuda_kernel(*task.device, task.kernel)
+                         : &stored_cuda_kernel(runtime, std::get<cuda::Target>(target_of(runtime)), task.kernel);
+      } catch (...) {
+        next = tasks.size();
+        const std::scoped_lock lock(mutex);
+        if (failure == nullptr) failure = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    while (threads.size() + 1 < tasks.size() && CompilingThread::has_room()) CompilingThread::start(threads, work);
+    work();
+  }
+  if (failure != nullptr) std::rethrow_exception(failure);
+  WarmupReport report;
+  for (std::size_t i = 0; i < tasks.size(); ++i) report_kernel(report, *kernels[i], tasks[i].is_loaded);
   return report;
 }
 
