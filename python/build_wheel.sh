@@ -20,7 +20,8 @@ fi
 export PATH=$PWD/$environment/bin:$PATH
 rm -rf "$raw" "$dist"
 pip wheel --quiet --no-build-isolation --no-deps . --wheel-dir "$raw" \
-  -C build-dir=build/python/self-contained -C cmake.define.BILOGP_SELF_CONTAINED=ON -C install.strip=true
+  --config-settings=build-dir=build/python/self-contained \
+  --config-settings=cmake.define.BILOGP_SELF_CONTAINED=ON --config-settings=install.strip=true
 auditwheel repair --plat "$platform" --only-plat --wheel-dir "$dist" "$raw"/*.whl
 auditwheel show "$dist"/*.whl
 size=$(stat -c %s "$dist"/*.whl)

@@ -265,6 +265,7 @@ def set_num_threads(threads: int) -> None:
 
 
 def num_threads() -> int:
+    """Threads that a call on the CPU may use."""
     return int(_core.num_threads())
 
 

@@ -18,6 +18,13 @@ from .errors import InvalidArgument, Unsupported
 
 _VALIDATE = (None, True, False)  # as numbers of the operators' schema
 _PLAIN_TYPES = (Tensor, torch.nn.Parameter)
+# Looked up once: a call of few rows is spent mostly in such questions.
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_modes = torch._C._len_torch_function_stack
+_transform = torch._C._functorch.peek_interpreter_stack
+_tracing_state = torch._C._get_tracing_state
+_is_compiling = torch.compiler.is_compiling
+_is_grad_enabled = torch.is_grad_enabled
 _has_exchange = hasattr(Tensor, "__dlpack_c_exchange_api__")
 
 
@@ -197,9 +204,9 @@ def _is_plain(logits: Tensor) -> bool:
     """No tracing, no mode and no transform is active, and the tensor is no subclass with ideas of its own."""
     return (
         type(logits) in _PLAIN_TYPES
-        and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._len_torch_function_stack() == 0
-        and not torch._C._get_tracing_state()
+        and _dispatch_modes() == 0
+        and _function_modes() == 0
+        and not _tracing_state()
     )
 
 
@@ -232,19 +239,18 @@ def logp(
     inplace_backward: bool,
     out: Tensor | None,
 ) -> Any:
-    if torch.compiler.is_compiling():
-        is_plain = False
-    else:
+    is_plain = False
+    if not _is_compiling():
         is_plain = _is_plain(logits)
-        if torch._C._functorch.peek_interpreter_stack() is not None:
+        if _transform() is not None:
             raise Unsupported("torch.func's transforms do not reach bilogp.logp; use torch.autograd, or torch.compile")
-    is_recorded = logits.requires_grad and torch.is_grad_enabled()
+    is_recorded = logits.requires_grad and _is_grad_enabled()
     if out is not None and out.requires_grad:
         raise InvalidArgument("out requires a gradient; pass a tensor that does not, or out.detach()")
     if is_recorded:
         _check_recorded(logits, target_ids, out)
     if is_plain and not is_recorded:
-        if isinstance(temperature, Tensor):
+        if type(temperature) is not float and isinstance(temperature, Tensor):
             temperature = _split_temperature(logits, temperature)[0]
         result = _core.logp(
             logits, target_ids, ignore_index, validate, temperature, vocab_size, return_lse, numerics, False, out,

@@ -39,7 +39,7 @@ fi
 unset VIRTUAL_ENV PYTHONPATH PYTHONHOME
 bin=$PWD/$environment/bin
 # One build for all environments: the extension has the stable ABI.
-"$bin/pip" install --quiet --no-build-isolation --no-deps --force-reinstall . -C build-dir=build/python/package
+"$bin/pip" install --quiet --no-build-isolation --no-deps --force-reinstall . --config-settings=build-dir=build/python/package
 export BILOGP_TEST_REFERENCE=${BILOGP_TEST_REFERENCE:-$PWD/build/release/libbilogp_reference_c.so}
 if [ "$kind" = numpy ]; then
   "$bin/mypy"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import canon
 import numpy as np
@@ -54,25 +55,27 @@ def test_threads_at_once():
 
 
 def test_other_threads_run_during_a_call():
-    """The GIL is released: a thread counts on while one long call is under way."""
+    """The GIL is released: a thread counts on while calls are under way, most of whose time is work."""
     logits = np.zeros((2000, 20000), np.float32)
     ids = np.zeros(2000, int)
     bilogp.logp(logits, ids)
     counted, done = [0], threading.Event()
 
     def count():
-        while not done.is_set():
+        while not done.wait(0.0005):
             counted[0] += 1
-            done.wait(0.0005)
 
     thread = threading.Thread(target=count)
     thread.start()
-    before = counted[0]
-    for _ in range(5):
+    calls, deadline = 0, time.monotonic() + 30
+    while counted[0] < 20 and time.monotonic() < deadline:
         bilogp.logp(logits, ids)
+        calls += 1
     done.set()
     thread.join()
-    assert counted[0] > before + 10
+    assert counted[0] >= 20
+    # Threads take turns at the GIL every 5 ms at best: were it held, no more than one count a call could be made.
+    assert calls < 200
 
 
 def test_fork_after_use():
