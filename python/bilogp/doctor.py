@@ -14,7 +14,16 @@ from . import _api, _programs
 from ._results import Table
 from .errors import Error
 
-PACKAGES = ("numpy", "ml_dtypes", "torch", "jax", "cupy", "nvidia-cuda-nvrtc", "nanobind-backend")
+# With the other names that some have on PyPI.
+PACKAGES = {
+    "numpy": (),
+    "ml_dtypes": (),
+    "torch": (),
+    "jax": (),
+    "cupy": ("cupy-cuda13x", "cupy-cuda12x"),
+    "nvidia-cuda-nvrtc": ("nvidia-cuda-nvrtc-cu12",),
+    "nanobind-backend": (),
+}
 
 
 def _library_report() -> dict[str, Any]:
@@ -23,6 +32,7 @@ def _library_report() -> dict[str, Any]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         report: dict[str, Any] = json.loads(done.stdout)
+        report["problem"] = done.stderr.strip() if done.returncode != 0 else ""
     except json.JSONDecodeError:
         said = (done.stderr or done.stdout).strip()
         report = {"store": {}, "back_ends": [], "problem": f"{command[0]} gave no report: {said}"}
@@ -31,12 +41,16 @@ def _library_report() -> dict[str, Any]:
 
 def _versions() -> dict[str, str | None]:
     versions: dict[str, str | None] = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
+    for name, others in PACKAGES.items():
+        versions[name] = next(filter(None, map(_version_of, (name, *others))), None)
     return versions
+
+
+def _version_of(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def carried_rows() -> dict[str, Any]:
@@ -93,10 +107,10 @@ def report() -> dict[str, Any]:
         "num_threads": info.num_threads,
         "store": found["store"],
         "back_ends": found["back_ends"],
-        "problem": found.get("problem", ""),
+        "problem": found["problem"],
         "packages": _versions(),
         "self_test": tests,
-        "healthy": not found.get("problem") and all(test["passed"] for test in tests),
+        "healthy": not found["problem"] and all(test["passed"] for test in tests),
     }
 
 

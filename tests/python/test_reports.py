@@ -60,8 +60,9 @@ def test_threads_can_be_set():
     assert bilogp.num_threads() == usual
 
 
-def python_m_bilogp(*arguments):
-    return subprocess.run([sys.executable, "-m", "bilogp", *arguments], capture_output=True, text=True)
+def python_m_bilogp(*arguments, **environment):
+    command = [sys.executable, "-m", "bilogp", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
 
 
 def test_doctor():
@@ -74,6 +75,13 @@ def test_doctor():
     assert report["store"]["file"].endswith("kernels-v1.db")
     plain = python_m_bilogp("doctor")
     assert plain.returncode == 0 and "same bits" in plain.stdout and "canon-1" in plain.stdout
+
+
+def test_doctor_says_how_to_repair_a_missing_compiler():
+    done = python_m_bilogp("doctor", "--json", BILOGP_CLANG_COMPONENT="/nowhere/libbilogp_clang.so")
+    report = json.loads(done.stdout)
+    assert done.returncode == 1 and not report["healthy"]
+    assert "/nowhere/libbilogp_clang.so" in report["problem"] and "install" in report["problem"]
 
 
 def test_doctor_notices_wrong_bits(monkeypatch, capsys):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import canon
 import numpy as np
 import pytest
@@ -78,6 +81,18 @@ def test_compile_whole(logits, ids, dynamic):
     leaf = logits.detach().requires_grad_()
     (bilogp.logp(leaf, ids, temperature=0.7) * 2).sum().backward()
     assert torch.equal(logits.grad, leaf.grad)
+
+
+def test_compile_may_be_the_first_call():
+    """Before any eager call has looked at the tensors' type, in a process that imported torch later."""
+    code = (
+        "import bilogp, torch\n"
+        "f = torch.compile(lambda x, t: bilogp.logp(x, t), fullgraph=True, backend='aot_eager')\n"
+        "x, t = torch.randn(3, 50), torch.tensor([1, 2, 3])\n"
+        "assert torch.equal(f(x, t), bilogp.logp(x, t))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_export(logits, ids):
