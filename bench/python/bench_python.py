@@ -64,7 +64,7 @@ def section_calls(arguments):
         "numpy, out=": lambda: bilogp.logp(x, t, out=out),
     }.items():
         us = best_us(call)
-        line(name, us, "us", f"{us - cpp:.2f} over C++")
+        line(name, us, "us", f"{us - cpp:.2f} over C++" if cpp == cpp else "")
     try:
         import torch
     except ImportError:
@@ -87,7 +87,7 @@ def section_calls(arguments):
         "torch, forward and backward": both_passes,
     }.items():
         us = best_us(call)
-        line(name, us, "us", f"{us - cpp:.2f} over C++")
+        line(name, us, "us", f"{us - cpp:.2f} over C++" if cpp == cpp else "")
     line("torch's log_softmax and gather, forward and backward", best_us(peer, 2000), "us")
 
 
@@ -147,13 +147,37 @@ def section_jax(x, t):
     def own(x):
         return bilogp.logp(x, jt)
 
-    for title, wrap in (("forward", lambda f: f), ("forward + backward", lambda f: jax.value_and_grad(lambda x: f(x).sum()))):
+    for title, wrap in (
+        ("forward", lambda f: f),
+        ("forward + backward", lambda f: jax.value_and_grad(lambda x: f(x).sum())),
+    ):
         times = []
         for function in (own, peer):
             jitted = jax.jit(wrap(function))
             times.append(median_ms(lambda: jax.block_until_ready(jitted(jx)), 3))
         line(f"bilogp in jax, {title}", times[0], "ms")
         line(f"jax, {title}", times[1], "ms", f"{times[1] / times[0]:.2f} x")
+
+
+def cuda_passes(library, rows, vocab):
+    import torch
+    from library import Outputs
+    from timing import median_ms as event_ms
+
+    import bilogp
+
+    x = torch.empty(rows, vocab, dtype=torch.bfloat16, device="cuda")
+    for part in x.split(512):
+        part.copy_(torch.randn(part.shape, device="cuda") * 5)
+    t, out, g = torch.randint(0, vocab, (rows,), device="cuda"), Outputs(rows), torch.ones(rows, device="cuda")
+    cpp = event_ms(library.logp(x, t, out), 15)
+    own = event_ms(lambda: bilogp.logp(x, t), 15)
+    line(f"[{rows}, {vocab}] forward", own, "ms", f"C++ {cpp:.3f} ms, {100 * (own / cpp - 1):+.1f} %")
+    leaf = x.requires_grad_()
+    logp = bilogp.logp(leaf, t)
+    own = event_ms(lambda: torch.autograd.grad(logp, leaf, g, retain_graph=True), 15)
+    cpp = event_ms(library.backward(x.detach(), t, out, g, torch.empty_like(x)), 15)
+    line(f"[{rows}, {vocab}] backward", own, "ms", f"C++ {cpp:.3f} ms, {100 * (own / cpp - 1):+.1f} %")
 
 
 def section_cuda(arguments):
@@ -163,28 +187,11 @@ def section_cuda(arguments):
 
     sys.path.insert(0, str(BENCH / "cuda"))
     from library import Library, Outputs
-    from timing import median_ms as event_ms
 
-    library_file = next((Path(bilogp.__file__).parent / "lib").glob("libbilogp.so*"))
-    library = Library(str(library_file))
+    library = Library(str(next((Path(bilogp.__file__).parent / "lib").glob("libbilogp.so*"))))
     print(torch.cuda.get_device_name())
     for rows, vocab in ((4096, 32768), (4096, 128256), (4096, 151936), (8192, 128256)):
-        x = torch.empty(rows, vocab, dtype=torch.bfloat16, device="cuda")
-        for part in x.split(512):
-            part.copy_(torch.randn(part.shape, device="cuda") * 5)
-        t, out = torch.randint(0, vocab, (rows,), device="cuda"), Outputs(rows)
-        out_logp, g = torch.empty(rows, device="cuda"), torch.ones(rows, device="cuda")
-        with torch.no_grad():
-            cpp = event_ms(library.logp(x, t, out), 15)
-            own = event_ms(lambda: bilogp.logp(x, t), 15)
-            line(f"[{rows}, {vocab}] forward", own, "ms", f"C++ {cpp:.3f} ms, {100 * (own / cpp - 1):+.1f} %")
-        xr = x.requires_grad_()
-        fused = bilogp.logp(xr, t)
-        backward = event_ms(lambda: torch.autograd.grad(fused, xr, g, retain_graph=True), 15)
-        grad = torch.empty_like(x)
-        cpp = event_ms(library.backward(x.detach(), t, out, g, grad), 15)
-        line(f"[{rows}, {vocab}] backward", backward, "ms", f"C++ {cpp:.3f} ms, {100 * (backward / cpp - 1):+.1f} %")
-        del x, xr, fused, grad
+        cuda_passes(library, rows, vocab)
     x, t = torch.randn(1, 32768, device="cuda", dtype=torch.bfloat16), torch.tensor([5], device="cuda")
     call, options = library.logp(x, t, Outputs(1)), {"calls": 2000, "repeats": 5}
 

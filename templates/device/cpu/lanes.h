@@ -8,7 +8,7 @@
 #define CANON_FN static inline __attribute__((always_inline))
 #define CANON_MEMBER inline __attribute__((always_inline))
 #define CANON_COLD static __attribute__((noinline))
-#define CANON_SHARED CANON_FN
+#define CANON_SHARED CANON_COLD
 #define CANON_ROLLED                                      // a loop that a GPU should not unroll
 #define CANON_UNROLLED _Pragma("clang loop unroll(full)") // over registers
 

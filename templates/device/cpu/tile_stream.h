@@ -52,6 +52,12 @@ template<class S> struct StreamLimits {
 template<class S> struct SeenWords {
   typename S::Words biggest = {}; // magnitude of what was not clamped, where there is no scalef
   typename S::Words most_negative = {}, past_near = ~typename S::Words{};
+
+  CANON_MEMBER void add(const SeenWords& other) {
+    biggest = __builtin_elementwise_max(biggest, other.biggest);
+    most_negative = __builtin_elementwise_max(most_negative, other.most_negative);
+    past_near = __builtin_elementwise_min(past_near, other.past_near);
+  }
 };
 
 // The words of a group once checked and, for masked rows, clamped: as unsigned words, more negative logits are larger.
@@ -129,10 +135,17 @@ template<class S> CANON_FN void copy_group(const typename S::Stored* p, int vali
   for (int i = 0; i < S::group_columns; ++i) copy[i] = load(p + (i < valid ? i : 0));
 }
 
-// The last, incomplete block of a row: `columns` from p on, leaves of missing ones are true zeros.
-template<Stream Way, class S>
-CANON_FN FloatLanes stream_last_block(const typename S::Stored* p, int columns, const StreamLimits<S>& limits,
-                                      SeenWords<S>& seen) {
+// The last, incomplete block of a row: `columns` from p on, leaves of missing ones are true zeros. One piece of code
+// for all ways, which adds to what a stream has seen.
+template<class S> struct LastBlock {
+  FloatLanes sum;
+  SeenWords<S> seen;
+};
+
+template<class S>
+CANON_COLD LastBlock<S> stream_last_block(const typename S::Stored* p, int columns, const StreamLimits<S>& limits,
+                                          bool clamped) {
+  LastBlock<S> last;
   FloatLanes groups[block_groups];
 #pragma clang loop unroll(disable)
   for (int g = 0; g < block_groups; ++g) {
@@ -141,13 +154,17 @@ CANON_FN FloatLanes stream_last_block(const typename S::Stored* p, int columns, 
     if (valid <= 0) continue;
     typename S::Stored copy[S::group_columns];
     copy_group<S>(p + begin, valid, copy);
+    const typename S::Words words = load_vector<typename S::Words>(copy);
     FloatLanes x[S::group_vectors];
-    unpack_for<Way, S>(guarded<Way>(load_vector<typename S::Words>(copy), limits, seen), x);
-    stream_leaves<S::group_vectors>(x, Way == Stream::widened ? limits.c : limits.c * S::unpacked_scale);
+    S::unpack(clamped ? guarded<Stream::clamped>(words, limits, last.seen)
+                      : guarded<Stream::plain>(words, limits, last.seen),
+              x);
+    stream_leaves<S::group_vectors>(x, limits.c);
     for (int v = 0; v < S::group_vectors; ++v) x[v] = select(valid_lanes<S>(valid, v), x[v], FloatLanes{});
     groups[g] = S::group_vectors == 2 ? x[0] + x[1] : x[0];
   }
-  return tree_of_16(groups);
+  last.sum = tree_of_16(groups);
+  return last;
 }
 
 template<Stream Way, class S>
@@ -192,7 +209,11 @@ CANON_COLD Outcome stream_tiles(const typename S::Stored* const* tiles, int stre
     FloatLanes own[tile_blocks];
 #pragma clang loop unroll(disable)
     for (int b = 0; b < tile_blocks; ++b) own[b] = b < whole ? block_sums[b * streams + s] : FloatLanes{};
-    if (rest > 0) own[whole] = stream_last_block<Way>(tiles[s] + whole * block, rest, limits, seen);
+    if (rest > 0) {
+      const LastBlock<S> last = stream_last_block<S>(tiles[s] + whole * block, rest, limits, Way != Stream::plain);
+      own[whole] = last.sum;
+      seen.add(last.seen);
+    }
     sums[s] = tree_across(tree_of_16(own));
     total += sums[s];
     least = sums[s] < least ? sums[s] : least;
