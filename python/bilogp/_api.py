@@ -3,7 +3,8 @@ copied, results have the type that came in and lie on its device, work is queued
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from . import _core, _families
 from ._arrays import current_stream
@@ -32,8 +33,8 @@ def logp(
         scored where they lie.
     target_ids: ``[...]``, or ``[..., K]`` for K answers per row from one pass (forward only); int32 or int64.
     ignore_index: rows with this target are not read; their answer is 0 and their gradient zero.
-    validate: True checks the ids first, False answers NaN for a bad one and counts it (see ``take_errors``), None checks
-        on a CPU only.
+    validate: True checks the ids first, False answers NaN for a bad one and counts it (see ``take_errors``), None
+        checks on a CPU only.
     temperature: a number, or a float32 array with one entry per row; logits are divided by it.
     vocab_size: columns from here on are padding and never looked at.
     return_lse: also returns logsumexp(logits / temperature), as ``LogpResult(logp, lse)``; lse carries no gradient.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from . import _core, _families
 from .errors import Unsupported
@@ -27,7 +28,7 @@ def empty_like(model: Any, shape: Sequence[int], dtype: str) -> Any:
         return xp.empty(tuple(shape), dtype=getattr(xp, dtype), device=model.device)
     if model.__dlpack_device__()[0] != 1:
         raise Unsupported(
-            f"results for a {type(model).__name__} on a device cannot be allocated; expected a torch or cupy array there"
+            f"results for a {type(model).__name__} on a device cannot be allocated; expected an array of torch or cupy"
         )
     import numpy
 

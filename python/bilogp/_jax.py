@@ -75,9 +75,9 @@ def _check(logits: Any, target_ids: Any, numerics: str, out: Any) -> None:
         raise Unsupported("out is given, but jax arrays cannot be written; leave it out")
     if numerics != "portable":
         raise Unsupported(f'numerics is "{numerics}"; expected "portable", which is all that jax arrays have')
-    if isinstance(logits, jax.Array) and not isinstance(logits, jax.core.Tracer):
-        if any(device.platform != "cpu" for device in logits.devices()):
-            raise Unsupported("the jax arrays are on a GPU; expected a CPU, or arrays of torch or cupy")
+    is_traced = isinstance(logits, jax.core.Tracer) or not isinstance(logits, jax.Array)
+    if not is_traced and any(device.platform != "cpu" for device in logits.devices()):
+        raise Unsupported("the jax arrays are on a GPU; expected a CPU, or arrays of torch or cupy")
 
 
 def _as_ours(error: Exception) -> Exception:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 DELAY = 0.5
 

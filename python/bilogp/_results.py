@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 
 class LogpResult(NamedTuple):
@@ -89,9 +90,7 @@ class Table(NamedTuple):
 
 def kernel_table(title: str, kernels: tuple[KernelInfo, ...]) -> Table:
     columns = ("kernel", "target", "compiler", "from", "ms", "bytes")
-    rows = (
-        (k.kernel, k.target, k.compiler, k.origin, f"{1e3 * k.seconds:.1f}", f"{k.image_bytes:,}") for k in kernels
-    )
+    rows = ((k.kernel, k.target, k.compiler, k.origin, f"{1e3 * k.seconds:.1f}", f"{k.image_bytes:,}") for k in kernels)
     return Table(title, columns, tuple(rows))
 
 

@@ -202,12 +202,7 @@ torch.library.register_autograd("bilogp::logp_backward", _refuse_double_backward
 
 def _is_plain(logits: Tensor) -> bool:
     """No tracing, no mode and no transform is active, and the tensor is no subclass with ideas of its own."""
-    return (
-        type(logits) in _PLAIN_TYPES
-        and _dispatch_modes() == 0
-        and _function_modes() == 0
-        and not _tracing_state()
-    )
+    return type(logits) in _PLAIN_TYPES and _dispatch_modes() == 0 and _function_modes() == 0 and not _tracing_state()
 
 
 def _split_temperature(logits: Tensor, temperature: Any) -> tuple[Tensor | None, float]:
@@ -224,7 +219,9 @@ def _check_recorded(logits: Tensor, target_ids: Tensor, out: Tensor | None) -> N
             "per row"
         )
     if out is not None:
-        raise InvalidArgument("out is given, but logits require a gradient; leave it out, or call under torch.no_grad()")
+        raise InvalidArgument(
+            "out is given, but logits require a gradient; leave it out, or call under torch.no_grad()"
+        )
 
 
 def logp(

@@ -124,9 +124,8 @@ def _back_end_row(back_end: dict[str, Any]) -> tuple[str, ...]:
 
 def tables(found: dict[str, Any]) -> list[Table]:
     store = found["store"]
-    places = [
-        (name, str(store[name])) for name in ("file", "directory", "bytes", "kernels", "writable", "problem") if store.get(name) not in (None, "")
-    ]  # fmt: skip
+    shown = ("file", "directory", "bytes", "kernels", "writable", "problem")
+    places = [(name, str(store[name])) for name in shown if store.get(name) not in (None, "")]
     tests = [(t["device"], "same bits" if t["passed"] else t["reason"]) for t in found["self_test"]]
     versions = [(name, version or "not installed") for name, version in found["packages"].items()]
     title = f"bilogp {found['version']}, contract {found['contract_id']}"

@@ -7,7 +7,6 @@ is one sentence: what was given, what was expected, what to do.
 from __future__ import annotations
 
 
-
 class Error(Exception):
     """The base of all errors of bilogp."""
 

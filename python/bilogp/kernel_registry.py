@@ -1,20 +1,19 @@
 """Operators under the names that RL code already calls.
 
-    op = bilogp.kernel_registry.get_op("batch_invariant_logp")
-    logp = op(logits, target_ids, ignore_index=-100, validate=False)
+op = bilogp.kernel_registry.get_op("batch_invariant_logp")
+logp = op(logits, target_ids, ignore_index=-100, validate=False)
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 from ._api import logp
 from .errors import UnknownOperator
 
 
-def batch_invariant_logp(
-    logits: Any, target_ids: Any, ignore_index: int = -100, validate: bool | None = None
-) -> Any:
+def batch_invariant_logp(logits: Any, target_ids: Any, ignore_index: int = -100, validate: bool | None = None) -> Any:
     """``bilogp.logp`` with the four arguments of the callers' convention.
 
     validate: True checks the ids before the launch, False does not, None checks on a CPU only. An unchecked bad id is

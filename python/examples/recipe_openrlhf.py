@@ -1,6 +1,6 @@
 """OpenRLHF with bilogp: `from bilogp.adapters.openrlhf import log_probs_from_logits`, or `...install()`.
 
-    python recipe_openrlhf.py
+python recipe_openrlhf.py
 """
 
 import torch

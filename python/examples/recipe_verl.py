@@ -1,6 +1,6 @@
 """verl with bilogp: `from bilogp.adapters.verl import logprobs_from_logits`, or `bilogp.adapters.verl.install()`.
 
-    python recipe_verl.py
+python recipe_verl.py
 """
 
 import torch

@@ -42,6 +42,8 @@ bin=$PWD/$environment/bin
 "$bin/pip" install --quiet --no-build-isolation --no-deps --force-reinstall . --config-settings=build-dir=build/python/package
 export BILOGP_TEST_REFERENCE=${BILOGP_TEST_REFERENCE:-$PWD/build/release/libbilogp_reference_c.so}
 if [ "$kind" = numpy ]; then
+  "$bin/ruff" check --quiet
+  "$bin/ruff" format --check --quiet
   "$bin/mypy"
 fi
 exec "$bin/python" -m pytest -q tests/python "${@:2}"

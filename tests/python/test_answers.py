@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import zlib
 
-import canon
 import numpy as np
 import pytest
-import samples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import bilogp
+import canon
+import samples
 
 DTYPES = ("float32", "float16", "bfloat16")
 
@@ -95,7 +95,8 @@ def test_any_shards(arrays, data, columns, seed):
     bounds = [0, *cuts, columns]
     whole = bilogp.logp_forward(arrays.make(logits), arrays.make(ids))
     shards = [
-        bilogp.logp_partial(arrays.make(logits[:, a:b]), arrays.make(ids), a, columns) for a, b in zip(bounds, bounds[1:])
+        bilogp.logp_partial(arrays.make(logits[:, a:b]), arrays.make(ids), a, columns)
+        for a, b in zip(bounds, bounds[1:])
     ]
     joined = bilogp.logp_finish(shards[::-1], arrays.make(ids), columns)
     for one, other in zip(whole, joined):

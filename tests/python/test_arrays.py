@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import canon
 import numpy as np
 import pytest
-import samples
 
 import bilogp
+import canon
+import samples
 
 
 @pytest.fixture

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import canon
 import numpy as np
 import pytest
+
+import canon
 
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402

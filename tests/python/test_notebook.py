@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import os
 
-import canon
 import pytest
+
+import canon
 
 nbclient = pytest.importorskip("nbclient")
 nbformat = pytest.importorskip("nbformat")

@@ -11,11 +11,11 @@ import textwrap
 import threading
 import time
 
-import canon
 import numpy as np
 import pytest
 
 import bilogp
+import canon
 
 X = np.linspace(-3, 3, 40, dtype=np.float32).reshape(4, 10)
 T = np.array([0, 3, 5, 9])
@@ -80,7 +80,8 @@ def test_other_threads_run_during_a_call():
 
 def test_fork_after_use():
     """As a data loader's workers: children score, on all threads, after their parent did."""
-    python("""
+    python(
+        """
         import os, numpy as np, bilogp
         x = np.linspace(-3, 3, 400 * 20000, dtype=np.float32).reshape(400, 20000)
         t = np.arange(400)
@@ -96,7 +97,9 @@ def test_fork_after_use():
                     os._exit(code)
             children.append(child)
         assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
-    """, PYTHONWARNINGS="ignore::DeprecationWarning")  # newer Pythons warn of any fork of several threads
+    """,
+        PYTHONWARNINGS="ignore::DeprecationWarning",
+    )  # newer Pythons warn of any fork of several threads
 
 
 INTERPRETERS = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"

@@ -7,11 +7,11 @@ import sqlite3
 import subprocess
 import sys
 
-import canon
 import numpy as np
 import pytest
 
 import bilogp
+import canon
 
 
 def bfloat16(array):
@@ -180,7 +180,11 @@ def test_p13_accuracy(arrays, rng, dtype):
 def test_p14_smallest_shapes(arrays):
     empty = arrays.logp(np.zeros((0, 7), np.float32), np.zeros(0, np.int64))
     assert empty.shape == (0,) and empty.dtype == np.float32
-    assert arrays.gradient(np.zeros((2, 0, 7), np.float32), np.zeros((2, 0), int), np.zeros((2, 0), "f4")).shape == (2, 0, 7)
+    assert arrays.gradient(np.zeros((2, 0, 7), np.float32), np.zeros((2, 0), int), np.zeros((2, 0), "f4")).shape == (
+        2,
+        0,
+        7,
+    )
     assert arrays.logp(np.full((1, 9), 2, np.float32), np.array([3])).shape == (1,)
     single = np.array([[3.5], [-1e30]], np.float32)
     assert arrays.logp(single, np.zeros(2, int)).tolist() == [0, 0]
@@ -212,7 +216,9 @@ def test_p15_processes_share_a_cold_store(tmp_path):
         )
         column = [c[1] for c in database.execute(f"pragma table_info({table})") if c[2] == "BLOB"][-1]
         largest = f"(select max(length({column})) from {table})"
-        changed = database.execute(f"update {table} set {column} = substr({column}, 1, 100) where length({column}) = {largest}")
+        changed = database.execute(
+            f"update {table} set {column} = substr({column}, 1, 100) where length({column}) = {largest}"
+        )
         assert changed.rowcount >= 1
     again = subprocess.run(start, capture_output=True, text=True, env=environment)
     assert (again.returncode, again.stdout) == (0, outputs[0][0])

@@ -11,8 +11,9 @@ import types
 import zipfile
 from pathlib import Path
 
-import canon
 import pytest
+
+import canon
 
 torch = pytest.importorskip("torch")
 

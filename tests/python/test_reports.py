@@ -13,9 +13,9 @@ import sysconfig
 
 import numpy as np
 import pytest
-from samples import DATA
 
 import bilogp
+from samples import DATA
 
 
 def test_warmup_makes_calls_find_their_kernel():

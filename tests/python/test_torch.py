@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import canon
 import numpy as np
 import pytest
+
+import canon
 
 torch = pytest.importorskip("torch")
 
@@ -235,7 +236,9 @@ def test_out_bumps_its_version(logits, ids):
 def test_grpo_first_step_has_ratio_one(logits, ids):
     """The sampler scored rows one by one, the trainer in one batch: the ratio is 1, exactly, in every token."""
     with torch.no_grad():
-        sampled = torch.stack([bilogp.logp(row[None], t[None])[0] for row, t in zip(logits.flatten(0, 1), ids.flatten())])
+        sampled = torch.stack(
+            [bilogp.logp(row[None], t[None])[0] for row, t in zip(logits.flatten(0, 1), ids.flatten())]
+        )
     ratio = torch.exp(bilogp.logp(logits, ids).flatten() - sampled)
     assert torch.equal(ratio, torch.ones_like(ratio))
 

@@ -10,7 +10,8 @@ or, without touching the framework's code, ``bilogp.adapters.trl.install()`` bef
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 
 def replace_everywhere(package: str, function: Callable[..., Any]) -> list[str]:
