@@ -47,16 +47,26 @@ private:
   std::int64_t total_[4] = {};
 };
 
+// Tables of leaves (templates/device/cpu/leaf_table.h): which kernels look leaves up, and from how many logits per
+// thread on a table is made for a call.
+enum class LeafTable : std::uint8_t { none, if_there, made };
+LeafTable leaf_table_of(const Runtime& runtime, DType logits, std::int64_t logit_count, int threads);
+
+// Gives a piece of a call the calling thread's memory for a table; none where there is no memory: it only saves time.
+void lend_leaf_table(kernel::RowOptions& options, LeafTable table) noexcept;
+
 // The options have been checked. A caller's executor is asked here, once.
 cpu::Crew crew_of(const LogpOptions& options);
 
 // Runs rows [0, rows) of one launch, in pieces of a size that keeps the pieces worth a thread.
 template<class Kernel, class Arguments>
 void launch_rows(Kernel kernel, Arguments& arguments, std::int64_t rows, std::int64_t bytes_per_row,
-                 const cpu::Crew& crew, std::int64_t row_offset, CallErrors& errors) {
+                 const cpu::Crew& crew, std::int64_t row_offset, CallErrors& errors,
+                 LeafTable table = LeafTable::none) {
   const auto run = [&](Arguments& own, std::int64_t begin, std::int64_t end) {
     std::int64_t words[4] = {};
     own.options.errors = reinterpret_cast<kernel::i64*>(words);
+    lend_leaf_table(own.options, table);
     kernel(&own, begin, end);
     errors.add(words, row_offset);
   };

@@ -108,7 +108,8 @@ void Runtime::logp(const LogpArgs& args) {
     if (worth_splitting(rows, bytes_per_row, crew.threads, checked.ids_per_row))
       logp_by_column_blocks(runtime, spec, arguments, rows, crew, launch * rows, errors);
     else
-      launch_rows(Binding::cpu_function(runtime, spec), arguments, rows, bytes_per_row, crew, launch * rows, errors);
+      launch_rows(Binding::cpu_function(runtime, spec), arguments, rows, bytes_per_row, crew, launch * rows, errors,
+                  leaf_table_of(runtime, spec.logits_dtype, rows * checked.vocab_size, crew.threads));
   }
   errors.publish(args.options);
 }

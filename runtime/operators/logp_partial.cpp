@@ -105,8 +105,11 @@ void Runtime::logp_partial(const LogpPartialArgs& args) {
   CallErrors errors; // bad ids are counted once, by logp_finish
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
     kernel::LogpPartialArguments a = kernel_arguments(args, checked, space, slots, launch);
-    launch_rows(function, a, space.rows_per_launch(), args.logits.shape[leading] * size_of(args.logits.dtype),
-                crew_of(args.options), 0, errors);
+    const std::int64_t rows = space.rows_per_launch();
+    const std::int64_t columns = args.logits.shape[leading];
+    const cpu::Crew crew = crew_of(args.options);
+    launch_rows(function, a, rows, columns * size_of(args.logits.dtype), crew, 0, errors,
+                leaf_table_of(runtime, args.logits.dtype, rows * columns, crew.threads));
   }
 }
 

@@ -259,7 +259,8 @@ void Runtime::logp_with_gradient(const LogpGradientArgs& args) {
   for (std::int64_t launch = 0; launch < space.launches(); ++launch) {
     kernel::LogpGradientArguments arguments = kernel_arguments(args, checked, space, slots, launch);
     const std::int64_t rows = space.rows_per_launch();
-    launch_rows(kernels, arguments, rows, 2 * bytes_per_row, crew, launch * rows, errors);
+    launch_rows(kernels, arguments, rows, 2 * bytes_per_row, crew, launch * rows, errors,
+                leaf_table_of(runtime, logits, rows * checked.vocab_size, crew.threads));
   }
   errors.publish(args.options);
 }

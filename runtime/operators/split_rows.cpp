@@ -88,6 +88,7 @@ void logp_by_column_blocks(Runtime& runtime, const Specialization& forward,
         scratch.nodes.data() + static_cast<std::size_t>(b * rows) * most_nodes * 2, node_strides, 2, begin, end};
   }
 
+  const LeafTable table = leaf_table_of(runtime, forward.logits_dtype, rows * vocab, crew.threads);
   const auto block = [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       const kernel::ShardNodesArgument& shard = scratch.shards[static_cast<std::size_t>(i / rows)];
@@ -100,6 +101,7 @@ void logp_by_column_blocks(Runtime& runtime, const Specialization& forward,
       p.node_stride_k = 2;
       p.target_logit = scratch.target_logits.data() + (i / rows) * rows;
       p.target_logit_strides = logit_strides;
+      lend_leaf_table(p.options, table);
       partial(&p, i % rows, i % rows + 1);
     }
   };

@@ -26,6 +26,8 @@ struct RowOptions {
   RowStrides temperature_strides; //
   float temperature;              // used when temperature_rows is null; checked by the host
   i64* errors;                    // int64[4] or null: count, lowest bad row, its id, reserved
+  float* leaf_table;              // CPU: 65,537 floats of the calling thread, or null (device/cpu/leaf_table.h)
+  i64 makes_leaf_table;           // 1 where the call is large enough to make the table for it
 };
 
 struct LogpForwardArguments {

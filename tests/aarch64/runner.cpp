@@ -17,7 +17,7 @@ using namespace bilogp::test;
 using KernelFunction = void (*)(const void* arguments, std::int64_t row_begin, std::int64_t row_end);
 
 // Sizes that the other side counts on.
-static_assert(sizeof(bilogp::kernel::RowOptions) == 64);
+static_assert(sizeof(bilogp::kernel::RowOptions) == 80);
 static_assert(sizeof(void*) == 8);
 
 class Reader {

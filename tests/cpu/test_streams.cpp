@@ -91,6 +91,35 @@ TEST_CASE("subnormal float16 logits among ordinary ones") {
     }
 }
 
+TEST_CASE("without multiply-adds: tables of leaves made, found, of another temperature or type, and left") {
+  Runtime& runtime = Runtime::get("cpu:x86-64-v2");
+  if (!runtime.runnable()) return;
+  struct Step {
+    Storage storage;
+    float temperature;
+    std::size_t rows;
+    std::int64_t columns;
+    int threads;
+  };
+  const Storage half = Storage::float16;
+  const Storage brain = Storage::bfloat16;
+  for (const Step& step : {Step{brain, 1, 3, 100, 1}, Step{brain, 1, 1, 300000, 1}, Step{brain, 1, 3, 100, 1},
+                           Step{half, 1, 3, 100, 1}, Step{half, 1, 8, 40000, 2}, Step{half, 0.7F, 2, 9000, 1},
+                           Step{half, 0.7F, 1, 300000, 2}, Step{brain, 1, 8, 40000, 2}, Step{brain, 30, 8, 40000, 1}}) {
+    CAPTURE(step.columns);
+    CAPTURE(step.temperature);
+    std::vector<Sprinkled> rows(step.rows, Sprinkled{.spread = 3, .others = {-infinity, 60, -60, 90, -90}});
+    Batch batch = batch_of(rows, step.storage, step.columns, step.temperature, 8);
+    batch.options.threads = step.threads;
+    check_same(batch.check_forward(runtime));
+    check_same(batch.check_shards(runtime, {step.columns / 3}));
+    const std::vector<float> temperatures(step.rows, 1.3F);
+    Batch own = batch_of(rows, step.storage, step.columns, step.temperature, 8);
+    own.temperatures = temperatures;
+    check_same(own.check_forward(runtime));
+  }
+}
+
 TEST_CASE("gradients that are written around the caches") {
   for (Runtime* runtime : levels()) {
     if (is_slow(*runtime)) continue;

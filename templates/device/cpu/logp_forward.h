@@ -20,7 +20,8 @@ CANON_COLD void logp_forward_rows(const LogpForwardArguments& a, i64 row_begin, 
     const Scale scale = row_scale(row, a.options);
     Node sum = poison_node();
     if (scale.valid) {
-      TileSums<Logits> tiles(scale, way);
+      const float* table = leaf_table_for<Logits>(a.options, scale.c);
+      TileSums<Logits> tiles(scale, table, way);
       NodeStack stack;
       push_columns<Logits>(stack, logits, 0, vocab, vocab, vocab, tiles);
       sum = stack.root();

@@ -43,7 +43,8 @@ CANON_COLD void logp_partial_rows(const LogpPartialArguments& a, i64 row_begin, 
       for (i64 k = 0; k < count; ++k) write_node(a, row, k, ignored ? zero_node() : poison_node());
       continue;
     }
-    TileSums<Logits> tiles(scale, way);
+    const float* table = leaf_table_for<Logits>(a.options, scale.c);
+    TileSums<Logits> tiles(scale, table, way);
     NodeStack stack;
     push_columns<Logits>(stack, logits, a.shard_begin, a.shard_end, a.full_vocab, vocab, tiles);
     for (i64 k = 0; k < count; ++k) write_node(a, row, k, stack.nodes[k]);

@@ -27,12 +27,15 @@ template<class S> struct TileSums {
   Scale scale;
   TileWay& way;
 
-  CANON_MEMBER TileSums(const Scale& s, TileWay& last_way) : limits(s.c), scale(s), way(last_way) {}
+  // `leaf_table` as leaf_table_for gives it.
+  CANON_MEMBER TileSums(const Scale& s, const float* leaf_table, TileWay& last_way)
+      : limits(s.c, leaf_table), scale(s), way(last_way) {}
 
   // Nodes of `streams` tiles of `columns` columns each, 1 to a tile's, padded with zeros.
   CANON_MEMBER void nodes(const typename S::Stored* const* tiles, int streams, int columns, Node* out) {
     float sums[most_streams];
     Outcome outcome = Outcome::failed;
+    if (uses_leaf_table<S> && limits.leaf_table == nullptr) way = TileWay::general;
     if constexpr (S::shuns_subnormals) {
       if (!limits.can_unpack_scaled && way != TileWay::general) way = TileWay::widened;
       if (way == TileWay::widened &&

@@ -8,6 +8,7 @@
 #define BILOGP_DEVICE_CPU_TILE_STREAM_H
 
 #include "canon/node.h"
+#include "device/cpu/leaf_table.h"
 #include "device/cpu/leaves.h"
 #include "device/cpu/tree.h"
 
@@ -40,12 +41,13 @@ template<class S> struct StreamLimits {
   // float16 ends too early at high temperatures: its largest logits are not far then, and what unpack_scaled makes of
   // infinities would pass for logits.
   bool can_clamp, can_unpack_scaled;
+  const float* leaf_table; // of types that use one
 
-  CANON_MEMBER explicit StreamLimits(float scale)
+  CANON_MEMBER StreamLimits(float scale, const float* table)
       : c(scale), plain(S::magnitude_limit((plain_exponent_limit / scale) * 0.9999f)),
         near(S::magnitude_limit((near_exponent_limit / scale) * 0.9999f)),
         can_clamp(S::widen(__builtin_bit_cast(typename S::Stored, (typename S::Word)plain)) * scale >= 114.0f),
-        can_unpack_scaled(S::unpacked_scale == 1.0f || scale >= 0x1p-8f) {}
+        can_unpack_scaled(S::unpacked_scale == 1.0f || scale >= 0x1p-8f), leaf_table(table) {}
 };
 
 // What has been seen of the words of a call to stream_tiles; in registers.
@@ -93,9 +95,13 @@ CANON_FN void stream_groups(const typename S::Stored* p, FloatLanes* sums, const
   for (int i = 0; i < Count; ++i) {
     const typename S::Words words =
         guarded<Way>(load_vector<typename S::Words>(p + i * S::group_columns), limits, seen);
-    unpack_for<Way, S>(words, x + i * vectors);
+    if constexpr (uses_leaf_table<S>)
+      look_leaves_up<S>(words, limits.leaf_table, x + i * vectors);
+    else
+      unpack_for<Way, S>(words, x + i * vectors);
   }
-  stream_leaves<Count * vectors>(x, Way == Stream::widened ? limits.c : limits.c * S::unpacked_scale);
+  if constexpr (!uses_leaf_table<S>)
+    stream_leaves<Count * vectors>(x, Way == Stream::widened ? limits.c : limits.c * S::unpacked_scale);
   CANON_UNROLLED
   for (int i = 0; i < Count; ++i) sums[i] = vectors == 2 ? x[2 * i] + x[2 * i + 1] : x[i];
 }
