@@ -8,7 +8,8 @@ numpy, torch, cupy, jax, or anything with ``__dlpack__``; torch's autograd, comp
 
 from __future__ import annotations
 
-from . import _core, kernel_registry
+from ._interpreter import core as _core  # isort: skip  # first: before another module fails in other words
+from . import kernel_registry
 from ._api import (
     contract_id,
     logp,

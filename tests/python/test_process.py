@@ -104,7 +104,9 @@ def test_fork_after_use():
 
 INTERPRETERS = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
 OTHERS = [name for name in ("torch", "jax", "llvmlite", "triton") if importlib.util.find_spec(name)]
-ORDERS = sorted(set(itertools.permutations(["bilogp", *OTHERS[:1]])) | {("bilogp", *OTHERS), (*OTHERS, "bilogp")})
+PAIRS = [pair for other in OTHERS for pair in itertools.permutations(["bilogp", other])]
+WHOLE = [("bilogp", *OTHERS), (*OTHERS, "bilogp"), (*OTHERS[::-1], "bilogp"), (*OTHERS[:2], "bilogp", *OTHERS[2:])]
+ORDERS = sorted({*PAIRS, *WHOLE})
 
 
 @pytest.mark.parametrize("order", ORDERS, ids="-".join)
@@ -150,4 +152,18 @@ def test_sub_interpreters_are_refused_in_one_sentence():
         one = interpreters.create()
         interpreters.run_string(one, "try: import bilogp\\nexcept ImportError as error: print(error, flush=True)")
     """)
-    assert "interpreter" in answer and answer.count("\n") == 1
+    assert "bilogp cannot be imported in a sub-interpreter; import it in" in answer and answer.count("\n") == 1
+
+
+def test_free_threaded_builds_are_refused_in_one_sentence():
+    """Told by their flags, before an extension is looked for that they could not load."""
+    answer = python("""
+        import sys
+        sys.abiflags = "t"
+        try:
+            import bilogp
+        except ImportError as error:
+            print(error, "bilogp._core" in sys.modules)
+    """)
+    assert "bilogp does not serve free-threaded builds" in answer and "use the build with a GIL" in answer
+    assert answer.count("\n") == 1 and answer.strip().endswith("False")
