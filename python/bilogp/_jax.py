@@ -9,11 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _core
+from . import _checks, _core
 from ._results import LogpResult
 from .errors import Error, InvalidArgument, TargetOutOfRange, Unsupported, WrongType
 
-_VALIDATE = (None, True, False)  # as numbers of the library
 _LOGITS = ("float32", "float16", "bfloat16")
 _IDS = ("int32", "int64")
 
@@ -80,6 +79,30 @@ def _check(logits: Any, target_ids: Any, numerics: str, out: Any) -> None:
         raise Unsupported("the jax arrays are on a GPU; expected a CPU, or arrays of torch or cupy")
 
 
+def _as_jax(target_ids: Any) -> Any:
+    if not hasattr(target_ids, "dtype") or not hasattr(target_ids, "shape"):
+        raise WrongType(f"target_ids is of type {type(target_ids).__name__}; expected an array of jax or numpy")
+    if isinstance(target_ids, np.ndarray) and target_ids.dtype == np.int64 and not jax.config.jax_enable_x64:
+        # jax would wrap ids of more than 32 bits into the vocabulary.
+        target_ids = np.clip(target_ids, -(2**31), 2**31 - 1)
+    return jnp.asarray(target_ids)
+
+
+def _temperature_of_rows(temperature: Any, rows: tuple[int, ...]) -> Any:
+    if not isinstance(temperature, (jax.Array, np.ndarray)):
+        temperature = _checks.temperature(temperature, "a jax array with one entry per row")
+        if not 2.0**-20 <= temperature <= 2.0**20:
+            raise InvalidArgument(f"temperature is {temperature:g}; expected a number from 2^-20 to 2^20")
+    try:
+        expanded = jnp.broadcast_to(jnp.asarray(temperature, jnp.float32), rows)
+    except ValueError:
+        raise InvalidArgument(
+            f"temperature has the shape {list(temperature.shape)}; expected one that expands to {list(rows)}, as "
+            "logits have it"
+        ) from None
+    return jax.lax.stop_gradient(expanded)
+
+
 def _as_ours(error: Exception) -> Exception:
     """An error of the library that came through XLA, which puts a code before the sentence."""
     code, _, sentence = str(error).partition(": ")
@@ -99,12 +122,14 @@ def logp(
     inplace_backward: bool,
     out: Any,
 ) -> Any:
-    target_ids = jnp.asarray(target_ids)
+    target_ids = _as_jax(target_ids)
     _check(logits, target_ids, numerics, out)
-    if isinstance(temperature, (int, float)) and not 2.0**-20 <= temperature <= 2.0**20:
-        raise InvalidArgument(f"temperature is {temperature}; expected a number from 2^-20 to 2^20")
-    rows = jax.lax.stop_gradient(jnp.broadcast_to(jnp.asarray(temperature, jnp.float32), logits.shape[:-1]))
-    options = (ignore_index, -1 if vocab_size is None else vocab_size, _VALIDATE.index(validate))
+    rows = _temperature_of_rows(temperature, logits.shape[:-1])
+    options = (
+        _checks.whole_number("ignore_index", ignore_index),
+        _checks.vocab_size(vocab_size),
+        _checks.validate(validate),
+    )
     try:
         answer, lse = _logp(options, logits, target_ids, rows)
     except Error:

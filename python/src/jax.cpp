@@ -69,12 +69,15 @@ void forward(const xla::CallFrame& frame) {
 }
 
 void backward(const xla::CallFrame& frame) {
+  std::int64_t counted_already[4] = {}; // by the forward pass, whose row state this is
+  LogpOptions options = options_of(frame);
+  options.error_buffer = counted_already;
   automatic_runtime().logp_backward({.logits = view_of(frame.arguments, 0),
                                      .target_ids = view_of(frame.arguments, 1),
                                      .row_state = view_of(frame.arguments, 2),
                                      .grad_logp = view_of(frame.arguments, 3),
                                      .grad_logits = view_of(frame.results, 0),
-                                     .options = options_of(frame)});
+                                     .options = options});
 }
 
 xla::Error* error_of(const xla::CallFrame& frame, xla::ErrorCode code, const char* sentence) {

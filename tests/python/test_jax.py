@@ -79,7 +79,39 @@ def test_errors(logits, ids):
         (ValueError, r"shape \[4, 3\]", lambda: bilogp.logp(x, ids.T)),
         (RuntimeError, "out is given", lambda: bilogp.logp(x, ids, out=np.zeros((3, 4), "f4"))),
         (RuntimeError, "numerics", lambda: bilogp.logp(x, ids, numerics="native")),
+        (TypeError, "validate is 1;", lambda: bilogp.logp(x, ids, validate=1)),
+        (TypeError, "ignore_index is 1.5;", lambda: bilogp.logp(x, ids, 1.5)),
+        (ValueError, "vocab_size is -1;", lambda: bilogp.logp(x, ids, vocab_size=-1)),
+        (TypeError, "vocab_size is 2.5;", lambda: bilogp.logp(x, ids, vocab_size=2.5)),
+        (TypeError, "temperature is of type str", lambda: bilogp.logp(x, ids, temperature="0.7")),
+        (ValueError, "temperature is 0", lambda: bilogp.logp(x, ids, temperature=np.float32(0))),
+        (ValueError, r"temperature has the shape \[7\]", lambda: bilogp.logp(x, ids, temperature=np.ones(7, "f4"))),
+        (TypeError, "target_ids is of type list", lambda: bilogp.logp(x, ids.tolist())),
     ]:
         with pytest.raises(bilogp.Error, match=words) as raised:
             call()
         assert isinstance(raised.value, kind)
+
+
+def test_ids_of_more_than_32_bits_are_bad_ids(logits, ids):
+    """jax's own conversion would wrap them into the vocabulary."""
+    far = ids.astype(np.int64) + 2**32
+    with pytest.raises(bilogp.TargetOutOfRange):
+        jax.block_until_ready(bilogp.logp(jnp.asarray(logits), far))
+    assert np.isnan(np.asarray(bilogp.logp(jnp.asarray(logits), far, validate=False))).all()
+    bilogp.take_errors()
+
+
+def test_bad_ids_are_counted_once_per_step(logits, ids):
+    ids = ids.copy()
+    ids[1, 2] = 700
+    bilogp.take_errors()
+    gradient = jax.grad(lambda x: bilogp.logp(x, ids, validate=False).sum())(jnp.asarray(logits))
+    assert not np.asarray(gradient)[1, 2].any()
+    assert bilogp.take_errors() == (1, 6, 700)
+
+
+def test_errors_inside_jit_have_our_sentence(logits, ids):
+    """As jax's exception: the compiled program raises it where no code of this package runs."""
+    with pytest.raises(Exception, match="row 0 is 500; expected 0 to 499"):
+        jax.block_until_ready(jax.jit(bilogp.logp)(jnp.asarray(logits), ids * 0 + 500))
