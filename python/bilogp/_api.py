@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import _core, _families
-from ._arrays import current_stream
+from ._arrays import address, counted_words, current_stream, note_written
 from ._results import BackEnd, ForwardResult, KernelInfo, LogpResult, RuntimeInfo, Shard, TargetErrors, WarmupReport
 from .errors import InvalidArgument
 
@@ -87,6 +87,7 @@ def logp_backward(
     grad_logp: float32 ``[...]``; strides may be 0 (an expanded scalar).
     row_state: of ``logp_forward`` or, for a shard, of ``logp_finish``; computed again when it is None.
     inplace: writes over the logits and returns them. out: another array for the gradient.
+    Bad ids have been counted by the forward pass and are not counted again; their rows' gradient is zero.
     shard_begin, full_vocab: where a shard's logits begin in the whole vocabulary, and its number of columns.
     """
     if inplace and out is not None:
@@ -96,7 +97,8 @@ def logp_backward(
             raise InvalidArgument("a shard's gradient needs the row_state of logp_finish; pass it")
         options = {"temperature": temperature, "vocab_size": vocab_size, "numerics": numerics, "validate": validate}
         row_state = logp_forward(logits, target_ids, ignore_index, **options).row_state
-    return _core.logp_backward(
+    words = counted_words(logits)
+    gradient = _core.logp_backward(
         logits,
         target_ids,
         row_state,
@@ -110,8 +112,12 @@ def logp_backward(
         out,
         shard_begin,
         -1 if full_vocab is None else full_vocab,
+        address(words),
         current_stream(logits),
     )
+    if inplace or out is not None:
+        note_written(gradient)
+    return gradient
 
 
 def node_count(begin: int, end: int, full_vocab: int) -> int:
@@ -233,7 +239,8 @@ def warmup(
 
 
 def take_errors(device: Any = "cpu") -> TargetErrors:
-    """Bad target ids flagged on that device since the last call, with validation off; clears them.
+    """Bad target ids flagged on that device since the last call, with validation off; clears them. A forward pass
+    counts them (of shards, ``logp_finish``), the backward pass does not count them again.
 
     device: "cpu", "cuda", "cuda:1", a ``torch.device``. Synchronize the streams that were used first.
     """

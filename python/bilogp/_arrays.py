@@ -58,5 +58,38 @@ def current_stream(array: Any) -> int | None:
     return None
 
 
+_counted_words: dict[int, Any] = {}  # cupy's, by device
+
+
+def counted_words(array: Any) -> Any:
+    """Memory on a GPU for the bad ids that a backward pass finds again; None where the extension has its own."""
+    family = _families.name_of(array)
+    if family == "torch":
+        from . import _torch
+
+        return _torch.counted_words(array)
+    if family == "cupy" and array.device.id not in _counted_words:
+        import cupy
+
+        with cupy.cuda.Device(array.device.id):
+            _counted_words[array.device.id] = cupy.zeros(4, dtype="int64")
+            cupy.cuda.get_current_stream().synchronize()  # other streams use them too
+    return _counted_words[array.device.id] if family == "cupy" else None
+
+
+def address(words: Any) -> int | None:
+    if words is None:
+        return None
+    return int(words.data_ptr() if hasattr(words, "data_ptr") else words.data.ptr)
+
+
+def note_written(array: Any) -> None:
+    """Lets autograd refuse what it saved of a tensor that the extension has written to."""
+    if _families.name_of(array) == "torch":
+        import torch
+
+        torch.autograd.graph.increment_version(array)
+
+
 def logp_on_cupy(logits: Any, *arguments: Any) -> Any:
     return _core.logp(logits, *arguments, current_stream(logits))  # type: ignore[call-arg]

@@ -38,6 +38,7 @@ def logp_backward(
     out: Any,
     shard_begin: int,
     full_vocab: int,
+    counted_words: int | None = None,
     stream: int | None = None,
 ) -> Any: ...
 def node_count(begin: int, end: int, full_vocab: int) -> int: ...

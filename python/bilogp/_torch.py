@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
-from . import _arrays, _core
+from . import _arrays, _checks, _core
 from ._results import LogpResult
-from .errors import InvalidArgument, Unsupported
+from .errors import InvalidArgument, Unsupported, WrongType
 
 _VALIDATE = (None, True, False)  # as numbers of the operators' schema
 _PLAIN_TYPES = (Tensor, torch.nn.Parameter)
@@ -30,6 +30,25 @@ _has_exchange = hasattr(Tensor, "__dlpack_c_exchange_api__")
 
 def _stream(tensor: Tensor) -> int | None:
     return None if _has_exchange else _arrays.current_stream(tensor)
+
+
+_counted_words: dict[torch.device, Tensor] = {}
+
+
+def counted_words(tensor: Tensor, is_kept: bool = True) -> Tensor | None:
+    """Where a GPU's backward pass puts the bad ids that the forward pass has counted, and nobody reads them.
+
+    Not kept, they are made anew: memory that a graph's own pool gives must go back to it.
+    """
+    if not tensor.is_cuda:
+        return None
+    words = _counted_words.get(tensor.device)
+    if words is None:
+        words = torch.zeros(4, dtype=torch.int64, device=tensor.device)
+        if is_kept and not torch.cuda.is_current_stream_capturing():
+            torch.cuda.current_stream(tensor.device).synchronize()  # other streams use them too
+            _counted_words[tensor.device] = words
+    return words
 
 
 def _no_second_derivative() -> NoReturn:
@@ -76,13 +95,14 @@ def _gradient(
     ignore_index: int,
     vocab_size: int,
     numerics: str,
+    words: Tensor | None = None,
     inplace: bool = False,
 ) -> Tensor:
     result: Tensor = _core.logp_backward(
         logits,
         target_ids,
         row_state,
-        grad_logp,
+        grad_logp.resolve_neg(),
         ignore_index,
         False,  # the forward pass has checked them, or was told not to
         temperature if row_temperature is None else row_temperature,
@@ -92,6 +112,7 @@ def _gradient(
         None,
         0,
         -1,
+        None if words is None else words.data_ptr(),
         _stream(logits),
     )
     return result
@@ -132,7 +153,8 @@ class _Logp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_logp: Tensor, *grad_lse: Any) -> Any:
         logits, target_ids, row_state, row_temperature = ctx.saved_tensors
-        arguments = (logits, target_ids, row_state, grad_logp, row_temperature, *ctx.options)
+        words = counted_words(logits)
+        arguments = (logits, target_ids, row_state, grad_logp, row_temperature, *ctx.options, words)
         if torch.is_grad_enabled():
             grad = _Gradient.apply(*arguments)
         elif ctx.inplace:
@@ -155,9 +177,16 @@ _library.define(
     f"logp_backward(Tensor logits, Tensor target_ids, Tensor row_state, Tensor grad_logp, {_OPTIONS}, str numerics)"
     " -> Tensor"
 )
+
+
+def _operator_gradient(logits: Tensor, *arguments: Any) -> Tensor:
+    words = counted_words(logits, is_kept=False)
+    return _gradient(logits, *arguments, words)  # type: ignore[call-arg]
+
+
 for _device in ("CPU", "CUDA"):
     _library.impl("logp", _forward, _device)
-    _library.impl("logp_backward", _gradient, _device)
+    _library.impl("logp_backward", _operator_gradient, _device)
 
 
 def _fake_logp(logits: Tensor, target_ids: Tensor, *options: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -208,8 +237,21 @@ def _is_plain(logits: Tensor) -> bool:
 def _split_temperature(logits: Tensor, temperature: Any) -> tuple[Tensor | None, float]:
     """A tensor is expanded over the rows: per token, per sequence ([batch, 1]), or a single number on the device."""
     if not isinstance(temperature, Tensor):
-        return None, float(temperature)
-    return temperature.detach().expand(logits.shape[:-1]), 1.0
+        return None, _checks.temperature(temperature, "a torch.Tensor with one entry per row")
+    rows = logits.shape[:-1]
+    try:
+        return temperature.detach().expand(rows), 1.0
+    except RuntimeError:
+        raise InvalidArgument(
+            f"temperature has the shape {list(temperature.shape)}; expected one that expands to {list(rows)}, as "
+            "logits have it"
+        ) from None
+
+
+def _check_tensors(target_ids: Any, out: Any) -> None:
+    for name, given in (("target_ids", target_ids), ("out", target_ids if out is None else out)):
+        if not isinstance(given, Tensor):
+            raise WrongType(f"{name} is of type {type(given).__name__}; expected a torch.Tensor, as logits are")
 
 
 def _check_recorded(logits: Tensor, target_ids: Tensor, out: Tensor | None) -> None:
@@ -242,6 +284,8 @@ def logp(
         if _transform() is not None:
             raise Unsupported("torch.func's transforms do not reach bilogp.logp; use torch.autograd, or torch.compile")
     is_recorded = logits.requires_grad and _is_grad_enabled()
+    if not is_plain or is_recorded or out is not None:
+        _check_tensors(target_ids, out)
     if out is not None and out.requires_grad:
         raise InvalidArgument("out requires a gradient; pass a tensor that does not, or out.detach()")
     if is_recorded:
@@ -258,7 +302,13 @@ def logp(
         return result
 
     row_temperature, number = _split_temperature(logits, temperature)
-    options = (number, ignore_index, -1 if vocab_size is None else vocab_size, _VALIDATE.index(validate), numerics)
+    options = (
+        number,
+        _checks.whole_number("ignore_index", ignore_index),
+        _checks.vocab_size(vocab_size),
+        _checks.validate(validate),
+        numerics,
+    )
     if is_plain:
         result = _Logp.apply(logits, target_ids, row_temperature, inplace_backward, return_lse, *options)
         return LogpResult(*result) if return_lse else result

@@ -78,10 +78,14 @@ nb::object logp_forward(nb::handle logits, nb::handle target_ids, nb::handle ign
   return nb::make_tuple(results.logp, results.lse, results.row_state);
 }
 
+// Bad ids have been counted by the pass that made the row state. On a GPU, where only memory of the device can take
+// those that this pass finds again, `counted_words` is the address of four zeroed words there; without it they count
+// twice.
 nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::handle state_object,
                          nb::handle grad_object, nb::handle ignore_index, nb::handle validate, nb::handle temperature,
                          nb::handle vocab_size, nb::handle numerics, bool inplace, nb::handle out,
-                         std::int64_t shard_begin, std::int64_t full_vocab, nb::handle stream) {
+                         std::int64_t shard_begin, std::int64_t full_vocab, nb::handle counted_words,
+                         nb::handle stream) {
   const TensorArgument logits("logits", logits_object, inplace ? Access::write : Access::read);
   const TensorArgument ids("target_ids", ids_object);
   const TensorArgument row_state("row_state", state_object);
@@ -96,16 +100,21 @@ nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::ha
     result = new_array(logits, {logits.view(), logits.view().rank}, logits.view().dtype);
   const TensorArgument grad_logits(out.is_none() ? "grad_logits" : "out", result, Access::write);
 
-  const LogpBackwardArgs args{.logits = logits.view(),
-                              .target_ids = ids.view(),
-                              .row_state = row_state.view(),
-                              .grad_logp = grad_logp.view(),
-                              .grad_logits = grad_logits.view(),
-                              .in_place = inplace,
-                              .shard_begin = shard_begin,
-                              .full_vocab = full_vocab,
-                              .options = options.options(),
-                              .stream = options.stream()};
+  LogpBackwardArgs args{.logits = logits.view(),
+                        .target_ids = ids.view(),
+                        .row_state = row_state.view(),
+                        .grad_logp = grad_logp.view(),
+                        .grad_logits = grad_logits.view(),
+                        .in_place = inplace,
+                        .shard_begin = shard_begin,
+                        .full_vocab = full_vocab,
+                        .options = options.options(),
+                        .stream = options.stream()};
+  std::int64_t counted_already[4] = {};
+  if (args.logits.device.type == DeviceType::cpu)
+    args.options.error_buffer = counted_already;
+  else if (!counted_words.is_none())
+    args.options.error_buffer = static_cast<std::int64_t*>(PyLong_AsVoidPtr(counted_words.ptr()));
   run(specialization_of(Operator::logp_backward, args.logits, args.target_ids, args.options), args.logits.device,
       [&args](Runtime& runtime) { runtime.logp_backward(args); });
   return result;
@@ -124,7 +133,7 @@ void bind_rows(nb::module_& module) {
   module.def("logp_backward", logp_backward, arg("logits").none(), arg("target_ids").none(), arg("row_state").none(),
              arg("grad_logp").none(), arg("ignore_index").none(), arg("validate").none(), arg("temperature").none(),
              arg("vocab_size").none(), arg("numerics").none(), arg("inplace"), arg("out").none(), arg("shard_begin"),
-             arg("full_vocab"), arg("stream").none() = nb::none());
+             arg("full_vocab"), arg("counted_words").none() = nb::none(), arg("stream").none() = nb::none());
 }
 
 } // namespace bilogp::python

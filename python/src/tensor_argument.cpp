@@ -137,21 +137,52 @@ const KnownType& known_type(PyObject* object) {
   return types->emplace(type, known).first->second;
 }
 
-nb::object dlpack_capsule(const std::string& name, nb::handle given) {
-  nb::object object = nb::borrow(given);
-  const nb::object requires_grad = nb::getattr(object, "requires_grad", nb::none());
-  if (requires_grad.ptr() == Py_True) object = object.attr("detach")(); // torch exports no other
-  const nb::object method = nb::getattr(object, "__dlpack__", nb::none());
-  if (method.is_none())
-    throw WrongType(name + " is of type " + class_of(object) +
-                    "; expected an array of numpy, torch, cupy or jax, or anything with __dlpack__");
-  // No stream: the call is queued on the array's own current stream.
+bool is_true(nb::handle object, const char* attribute) {
+  return nb::getattr(object, attribute, nb::none()).ptr() == Py_True;
+}
+
+// The array's own refusal: a sparse tensor, one of the meta device, one that is only traced.
+[[noreturn]] void refused(const std::string& name, nb::handle object, const nb::python_error& error) {
+  for (PyObject* const kind : {PyExc_RuntimeError, PyExc_BufferError, PyExc_TypeError, PyExc_ValueError}) {
+    if (!error.matches(kind)) continue;
+    const std::string why = nb::cast<std::string>(nb::str(error.value()));
+    not_usable(name + ", of type " + class_of(object) + ", cannot be read where it lies (" +
+               why.substr(0, why.find('\n')) + "); expected a dense array in the memory of a CPU or GPU");
+  }
+  throw error; // an interrupt, say
+}
+
+// What torch knows of a tensor besides its memory. The imaginary part of a conjugate it negates whenever it reads it;
+// such a view is never dense.
+void check_torch(const std::string& name, const TensorView& view, nb::handle object, Access access) {
+  if (access == Access::write && name == "out" && is_true(object, "requires_grad"))
+    not_usable("out requires a gradient; pass a tensor that does not, or out.detach()");
+  if (view.rank > 0 && view.strides[view.rank - 1] == 1) return;
+  const nb::object is_negated = nb::getattr(object, "is_neg", nb::none());
+  if (!is_negated.is_none() && is_negated().ptr() == Py_True)
+    not_usable(name + " is a view that torch negates whenever it is read; make it an ordinary one with .resolve_neg()");
+}
+
+bool is_on_gpu(nb::handle object) {
+  const nb::object device = nb::getattr(object, "__dlpack_device__", nb::none());
+  if (device.is_none()) return false;
+  const long type = PyLong_AsLong(nb::object(device()[0]).ptr());
+  if (type == -1 && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return type == static_cast<long>(DeviceType::cuda) || type == static_cast<long>(DeviceType::hip);
+}
+
+// The call is queued on the array's own current stream: a GPU's array is told that there is no other to wait for.
+nb::object dlpack_capsule(nb::handle object, nb::handle method) {
+  nb::dict keywords;
+  if (is_on_gpu(object)) keywords["stream"] = -1;
+  keywords["max_version"] = nb::make_tuple(1, 0);
   try {
-    return method(nb::arg("max_version") = nb::make_tuple(1, 0));
+    return method(**keywords);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
   }
-  return method(); // of DLPack before 1.0
+  nb::del(keywords["max_version"]); // of DLPack before 1.0
+  return method(**keywords);
 }
 
 } // namespace
@@ -175,7 +206,7 @@ TensorArgument::TensorArgument(const char* name, nb::handle object, Access acces
     if (known.is_numpy && view_.dtype == DType::bfloat16) remember_bfloat16(object.ptr());
   } else if (known.exchange != nullptr) {
     exchange_ = known.exchange;
-    read_exchange(name);
+    read_exchange(name, access);
   } else {
     read_dlpack(name, access);
   }
@@ -205,14 +236,25 @@ void TensorArgument::read_array_interface(const char* name, Access access) {
   view_.data = array->data;
 }
 
-void TensorArgument::read_exchange(const char* name) {
+void TensorArgument::read_exchange(const char* name, Access access) {
   dlpack::DLTensor tensor{};
-  if (exchange_->view_from_python(object_.ptr(), &tensor) != 0) throw nb::python_error();
+  if (exchange_->view_from_python(object_.ptr(), &tensor) != 0) refused(name, object_, nb::python_error());
   view_ = view_of(name, tensor, object_);
+  check_torch(name, view_, object_, access);
 }
 
 void TensorArgument::read_dlpack(const char* name, Access access) {
-  owner_ = dlpack_capsule(name, object_);
+  nb::object object = nb::borrow(object_);
+  if (is_true(object, "requires_grad")) object = object.attr("detach")(); // torch exports no other
+  const nb::object method = nb::getattr(object, "__dlpack__", nb::none());
+  if (method.is_none())
+    throw WrongType(std::string(name) + " is of type " + class_of(object_) +
+                    "; expected an array of numpy, torch, cupy or jax, or anything with __dlpack__");
+  try {
+    owner_ = dlpack_capsule(object, method);
+  } catch (const nb::python_error& error) {
+    refused(name, object_, error);
+  }
   if (PyCapsule_IsValid(owner_.ptr(), "dltensor_versioned") != 0) {
     const auto* managed =
         static_cast<DlpackManagedVersioned*>(PyCapsule_GetPointer(owner_.ptr(), "dltensor_versioned"));
@@ -226,6 +268,7 @@ void TensorArgument::read_dlpack(const char* name, Access access) {
   } else {
     throw WrongType(std::string(name) + " has a __dlpack__ that gives no DLPack capsule");
   }
+  check_torch(name, view_, object_, access);
 }
 
 std::optional<TensorArgument> optional_tensor(const char* name, nb::handle object, Access access) {

@@ -39,7 +39,7 @@ public:
 
 private:
   void read_array_interface(const char* name, Access access);
-  void read_exchange(const char* name);
+  void read_exchange(const char* name, Access access);
   void read_dlpack(const char* name, Access access);
 
   TensorView view_;

@@ -18,6 +18,12 @@ settings.register_profile(
 )
 settings.load_profile("bilogp")
 
+if os.environ.get("BILOGP_TEST_WITHOUT_EXCHANGE") == "1":  # as with a torch from before DLPack's exchange table
+    import torch
+
+    del torch.Tensor.__dlpack_c_exchange_api__
+    assert not hasattr(torch.nn.Parameter, "__dlpack_c_exchange_api__")
+
 import arrays as array_kinds  # noqa: E402
 
 

@@ -148,6 +148,32 @@ def test_anything_with_dlpack(logits, ids, versioned):
     assert canon.same_bits(result, bilogp.logp(logits, ids))
 
 
+class OnDevice(OnlyDlpack):
+    """Says that it lies on a GPU, and what it was asked."""
+
+    def __init__(self, array, versioned):
+        super().__init__(array, versioned)
+        self.asked = []
+
+    def __dlpack__(self, **arguments):
+        self.asked.append(arguments)
+        if not self.versioned and "max_version" in arguments:
+            raise TypeError("no such argument")
+        raise BufferError("asked enough")
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+def test_a_device_is_asked_for_no_other_stream(logits, ids, versioned):
+    """Its library would wait for the legacy default stream, which no capture of a graph allows."""
+    array = OnDevice(logits, versioned)
+    with pytest.raises(ValueError, match=r"logits, of type OnDevice, cannot be read where it lies \(asked enough\)"):
+        bilogp.logp(array, ids)
+    assert [arguments["stream"] for arguments in array.asked] == [-1] * (1 if versioned else 2)
+
+
 def test_memory_is_given_back(logits, ids):
     """Results and capsules are owned by Python alone: a thousand calls hold no more than one."""
     import sys

@@ -104,6 +104,23 @@ def test_bad_ids_without_validation():
     assert bilogp.take_errors() == (0, -1, 0)
 
 
+@pytest.mark.parametrize("columns", [8, 200_000])
+def test_bad_ids_are_counted_once_per_step(arrays, columns):
+    """By the forward pass; the backward pass finds them again."""
+    device = "cuda" if arrays.name == "torch-cuda" else "cpu"
+    logits, ids, upstream = np.zeros((3, columns), np.float32), np.array([1, columns + 9, -5]), np.ones(3, np.float32)
+    bilogp.take_errors(device)
+    for _ in range(2):
+        gradient = arrays.gradient(logits, ids, upstream, validate=False)
+        assert gradient[0].any() and not gradient[1:].any()
+        assert bilogp.take_errors(device) == (2, 1, columns + 9)
+    x, t = arrays.make(logits), arrays.make(ids)
+    state = bilogp.logp_forward(x, t, validate=False).row_state
+    gradient = arrays.back(bilogp.logp_backward(x, t, arrays.make(upstream), state, validate=False))
+    assert gradient[0].any() and not gradient[1:].any()
+    assert bilogp.take_errors(device).count == 2
+
+
 def test_warnings_arrive_in_python(tmp_path):
     """A store that cannot be used: one warning, through `warnings` and `logging`, and the right answer."""
     code = (
