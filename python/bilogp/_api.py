@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import _core, _families
+from . import _checks, _core, _families
 from ._arrays import address, counted_words, current_stream, note_written
 from ._results import BackEnd, ForwardResult, KernelInfo, LogpResult, RuntimeInfo, Shard, TargetErrors, WarmupReport
-from .errors import InvalidArgument
+from .errors import InvalidArgument, WrongType
 
 _logp_of = _families.logp_of
 
@@ -122,7 +122,8 @@ def logp_backward(
 
 def node_count(begin: int, end: int, full_vocab: int) -> int:
     """Nodes that the columns [begin, end) of a vocabulary contribute to each row."""
-    return int(_core.node_count(begin, end, full_vocab))
+    named = {"begin": begin, "end": end, "full_vocab": full_vocab}
+    return int(_core.node_count(*(_checks.whole_number(name, value) for name, value in named.items())))
 
 
 def logp_partial(
@@ -151,7 +152,8 @@ def logp_partial(
         numerics,
         current_stream(logits),
     )
-    return Shard(shard_begin, shard_begin + logits.shape[-1], nodes, target_logit)
+    begin = int(shard_begin)
+    return Shard(begin, begin + logits.shape[-1], nodes, target_logit)
 
 
 def logp_finish(
@@ -170,15 +172,17 @@ def logp_finish(
 
     target_logit: the maximum of the shards' (an all-reduce's result, say); taken from `shards` when it is None.
     """
+    if not isinstance(shards, Sequence) or not all(isinstance(shard, Shard) for shard in shards):
+        raise WrongType("shards is no sequence of bilogp.Shard; pass those that logp_partial gave, as a list")
     if not shards:
         raise InvalidArgument("shards is empty; expected at least one, together covering the vocabulary once")
     if target_logit is None:
         target_logit = _maximum([shard.target_logit for shard in shards])
     results = _core.logp_finish(
-        [shard.begin for shard in shards],
-        [shard.end for shard in shards],
+        [_checks.whole_number("a shard's begin", shard.begin) for shard in shards],
+        [_checks.whole_number("a shard's end", shard.end) for shard in shards],
         [shard.nodes for shard in shards],
-        full_vocab,
+        _checks.whole_number("full_vocab", full_vocab),
         target_ids,
         target_logit,
         ignore_index,
@@ -222,10 +226,17 @@ def warmup(
     from . import _progress
 
     def listed(value: Any) -> list[Any]:
-        return [value] if isinstance(value, (str, int)) else list(value)
+        return [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
 
+    target = _checks.text("target", target)
+    numerics = _checks.text("numerics", numerics)
     asked = [
-        (operator, dtype, ids, int(vocab))
+        (
+            _checks.text("the operator", operator),
+            _checks.text("the dtype", dtype),
+            _checks.text("the id dtype", ids),
+            _checks.whole_number("the vocabulary's size", vocab),
+        )
         for vocab in listed(vocab_sizes)
         for dtype in listed(dtypes)
         for ids in listed(id_dtypes)
@@ -248,7 +259,9 @@ def take_errors(device: Any = "cpu") -> TargetErrors:
     kinds = {"cpu": 1, "cuda": 2, "hip": 10}
     if kind not in kinds or not (index or "0").isdigit():
         raise InvalidArgument(f'the device is "{device}"; expected cpu, cuda or cuda:N')
-    return TargetErrors(*_core.take_errors(kinds[kind], int(index or 0)))
+    return TargetErrors(
+        *_core.take_errors(kinds[kind], _checks.whole_number("the device's index", int(index or 0), 32))
+    )
 
 
 def runtime_info() -> RuntimeInfo:
@@ -264,12 +277,12 @@ def runtime_info() -> RuntimeInfo:
 
 def contract_id(numerics: str = "portable", target: str = "cpu") -> str:
     """Two results may be compared bit by bit only when their contract ids are equal."""
-    return str(_core.contract_id(numerics, target))
+    return str(_core.contract_id(_checks.text("numerics", numerics), _checks.text("target", target)))
 
 
 def set_num_threads(threads: int) -> None:
     """Threads of a CPU call; 0 restores the default (BILOGP_NUM_THREADS, else the cores that may be used)."""
-    _core.set_num_threads(threads)
+    _core.set_num_threads(_checks.whole_number("threads", threads, 32))
 
 
 def num_threads() -> int:

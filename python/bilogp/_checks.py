@@ -8,16 +8,28 @@ from typing import Any
 from .errors import InvalidArgument, WrongType
 
 
-def whole_number(name: str, given: Any) -> int:
+def whole_number(name: str, given: Any, bits: int = 64) -> int:
     number = given
     if type(given) is not int:
         try:
             number = operator.index(given)
         except TypeError:
             raise WrongType(f"{name} is {given!r}; expected a whole number") from None
-    if not -(2**63) <= number < 2**63:
-        raise InvalidArgument(f"{name} is {given!r}; expected a number of at most 64 bits")
+    if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
+        raise InvalidArgument(f"{name} is {given!r}; expected a number of at most {bits} bits")
     return int(number)
+
+
+def truth(name: str, given: Any) -> bool:
+    if given is True or given is False:
+        return bool(given)
+    raise WrongType(f"{name} is {given!r}; expected True or False")
+
+
+def text(name: str, given: Any) -> str:
+    if isinstance(given, str):
+        return given
+    raise WrongType(f"{name} is {given!r}; expected a name")
 
 
 def vocab_size(given: Any) -> int:
@@ -43,8 +55,11 @@ def validate(given: Any) -> int:
 
 def temperature(given: Any, else_expected: str) -> float:
     """A number's value, for what is no tensor."""
-    if type(given) is float or type(given) is int:
-        return float(given)
+    if type(given) is float:
+        return given
     if hasattr(given, "__dlpack__") or not hasattr(given, "__float__"):
         raise WrongType(f"temperature is of type {type(given).__name__}; expected a number or {else_expected}")
-    return float(given)
+    try:
+        return float(given)
+    except OverflowError:
+        raise InvalidArgument("temperature is too large; expected a number from 2^-20 to 2^20") from None

@@ -130,6 +130,8 @@ def logp(
         _checks.vocab_size(vocab_size),
         _checks.validate(validate),
     )
+    return_lse = _checks.truth("return_lse", return_lse)
+    _checks.truth("inplace_backward", inplace_backward)  # XLA decides itself what is in place
     try:
         answer, lse = _logp(options, logits, target_ids, rows)
     except Error:

@@ -294,8 +294,8 @@ def logp(
         if type(temperature) is not float and isinstance(temperature, Tensor):
             temperature = _split_temperature(logits, temperature)[0]
         result = _core.logp(
-            logits, target_ids, ignore_index, validate, temperature, vocab_size, return_lse, numerics, False, out,
-            _stream(logits),
+            logits, target_ids, ignore_index, validate, temperature, vocab_size, return_lse, numerics,
+            inplace_backward, out, _stream(logits),
         )  # fmt: skip
         if out is not None:
             torch.autograd.graph.increment_version(out)
@@ -309,6 +309,8 @@ def logp(
         _checks.validate(validate),
         numerics,
     )
+    return_lse = _checks.truth("return_lse", return_lse)
+    inplace_backward = _checks.truth("inplace_backward", inplace_backward)
     if is_plain:
         result = _Logp.apply(logits, target_ids, row_temperature, inplace_backward, return_lse, *options)
         return LogpResult(*result) if return_lse else result

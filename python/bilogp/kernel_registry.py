@@ -31,7 +31,7 @@ def names() -> tuple[str, ...]:
 
 def get_op(name: str) -> Callable[..., Any]:
     """The operator of that name; an unknown one is a KeyError that names the known ones."""
-    try:
-        return _OPERATORS[name]
-    except KeyError:
-        raise UnknownOperator(f'there is no operator "{name}"; expected one of {", ".join(_OPERATORS)}') from None
+    operator = _OPERATORS.get(name) if isinstance(name, str) else None
+    if operator is None:
+        raise UnknownOperator(f'there is no operator "{name}"; expected one of {", ".join(_OPERATORS)}')
+    return operator

@@ -26,19 +26,12 @@ bool is_scalar(nb::handle given) {
   return is_number(given) || (nb::hasattr(given, "__float__") && !nb::hasattr(given, "__dlpack__"));
 }
 
-std::int64_t whole_number(const char* name, nb::handle given) {
-  const nb::object index = nb::steal(PyNumber_Index(given.ptr()));
-  if (!index.is_valid()) {
-    PyErr_Clear();
-    throw WrongType(std::string(name) + " is " + nb::cast<std::string>(nb::repr(given)) + "; expected a whole number");
-  }
-  const std::int64_t number = PyLong_AsLongLong(index.ptr());
-  if (number == -1 && PyErr_Occurred() != nullptr) {
-    PyErr_Clear();
-    throw Error(ErrorKind::invalid_argument, std::string(name) + " is " + nb::cast<std::string>(nb::repr(given)) +
-                                                 "; expected a number of at most 64 bits");
-  }
-  return number;
+double number_of(nb::handle temperature) {
+  const double number = PyFloat_AsDouble(temperature.ptr());
+  if (number != -1 || PyErr_Occurred() == nullptr) return number;
+  if (PyErr_ExceptionMatches(PyExc_OverflowError) == 0) throw nb::python_error();
+  PyErr_Clear();
+  throw Error(ErrorKind::invalid_argument, "temperature is too large; expected a number from 2^-20 to 2^20");
 }
 
 std::int64_t vocab_size_of(nb::handle given) {
@@ -74,6 +67,27 @@ void* stream_of(nb::handle given, const TensorArgument& logits) {
 
 } // namespace
 
+std::int64_t whole_number(const char* name, nb::handle given) {
+  const nb::object index = nb::steal(PyNumber_Index(given.ptr()));
+  if (!index.is_valid()) {
+    PyErr_Clear();
+    throw WrongType(std::string(name) + " is " + nb::cast<std::string>(nb::repr(given)) + "; expected a whole number");
+  }
+  const std::int64_t number = PyLong_AsLongLong(index.ptr());
+  if (number == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    throw Error(ErrorKind::invalid_argument, std::string(name) + " is " + nb::cast<std::string>(nb::repr(given)) +
+                                                 "; expected a number of at most 64 bits");
+  }
+  return number;
+}
+
+bool truth(const char* name, nb::handle given) {
+  if (given.ptr() == Py_True) return true;
+  if (given.ptr() == Py_False) return false;
+  throw WrongType(std::string(name) + " is " + nb::cast<std::string>(nb::repr(given)) + "; expected True or False");
+}
+
 Numerics numerics_named(std::string_view name) {
   if (name == "portable") return Numerics::portable;
   if (name == "native") return Numerics::native;
@@ -87,8 +101,7 @@ CallOptions::CallOptions(const GivenOptions& given, const TensorArgument& logits
   options_.vocab_size = vocab_size_of(given.vocab_size);
   options_.numerics = numerics_of(given.numerics);
   if (is_scalar(given.temperature)) {
-    options_.temperature = PyFloat_AsDouble(given.temperature.ptr());
-    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+    options_.temperature = number_of(given.temperature);
   } else {
     temperature_.emplace("temperature", given.temperature);
     options_.temperature_per_row = temperature_->view();

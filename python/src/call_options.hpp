@@ -34,6 +34,11 @@ private:
   void* stream_ = nullptr;
 };
 
+// An argument that must be a whole number, or True or False; else WrongType says so. nanobind's own conversions would
+// list signatures instead.
+std::int64_t whole_number(const char* name, nanobind::handle given);
+bool truth(const char* name, nanobind::handle given);
+
 Numerics numerics_named(std::string_view name);
 
 } // namespace bilogp::python

@@ -40,11 +40,18 @@ void raise(const char* name, const char* sentence) {
   PyErr_SetString(type.ptr(), sentence);
 }
 
+// Two arguments of the library are one here.
+std::string under_its_name(std::string_view sentence) {
+  constexpr std::string_view per_row = "temperature_per_row ";
+  return (sentence.starts_with(per_row) ? "temperature " : "") +
+         std::string(sentence.substr(sentence.starts_with(per_row) ? per_row.size() : 0));
+}
+
 void translate(const std::exception_ptr& thrown, void* /*unused*/) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    raise(class_name(error.kind()), error.what());
+    raise(class_name(error.kind()), under_its_name(error.what()).c_str());
   } catch (const WrongType& error) {
     raise("WrongType", error.what());
   }

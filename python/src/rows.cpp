@@ -62,11 +62,13 @@ Forward forward(nb::handle logits_object, nb::handle ids_object, const GivenOpti
 }
 
 nb::object logp(nb::handle logits, nb::handle target_ids, nb::handle ignore_index, nb::handle validate,
-                nb::handle temperature, nb::handle vocab_size, bool return_lse, nb::handle numerics,
-                bool /*inplace_backward*/, nb::handle out, nb::handle stream) {
+                nb::handle temperature, nb::handle vocab_size, nb::handle return_lse, nb::handle numerics,
+                nb::handle inplace_backward, nb::handle out, nb::handle stream) {
+  const bool with_lse = truth("return_lse", return_lse);
+  truth("inplace_backward", inplace_backward); // says nothing where no gradient is recorded
   const GivenOptions given{ignore_index, validate, temperature, vocab_size, numerics, stream};
-  Forward results = forward(logits, target_ids, given, out, return_lse, false);
-  return return_lse ? logp_result(results.logp, results.lse) : std::move(results.logp);
+  Forward results = forward(logits, target_ids, given, out, with_lse, false);
+  return with_lse ? logp_result(results.logp, results.lse) : std::move(results.logp);
 }
 
 nb::object logp_forward(nb::handle logits, nb::handle target_ids, nb::handle ignore_index, nb::handle validate,
@@ -83,9 +85,9 @@ nb::object logp_forward(nb::handle logits, nb::handle target_ids, nb::handle ign
 // twice.
 nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::handle state_object,
                          nb::handle grad_object, nb::handle ignore_index, nb::handle validate, nb::handle temperature,
-                         nb::handle vocab_size, nb::handle numerics, bool inplace, nb::handle out,
-                         std::int64_t shard_begin, std::int64_t full_vocab, nb::handle counted_words,
-                         nb::handle stream) {
+                         nb::handle vocab_size, nb::handle numerics, nb::handle inplace_object, nb::handle out,
+                         nb::handle shard_begin, nb::handle full_vocab, nb::handle counted_words, nb::handle stream) {
+  const bool inplace = truth("inplace", inplace_object);
   const TensorArgument logits("logits", logits_object, inplace ? Access::write : Access::read);
   const TensorArgument ids("target_ids", ids_object);
   const TensorArgument row_state("row_state", state_object);
@@ -106,8 +108,8 @@ nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::ha
                         .grad_logp = grad_logp.view(),
                         .grad_logits = grad_logits.view(),
                         .in_place = inplace,
-                        .shard_begin = shard_begin,
-                        .full_vocab = full_vocab,
+                        .shard_begin = whole_number("shard_begin", shard_begin),
+                        .full_vocab = whole_number("full_vocab", full_vocab),
                         .options = options.options(),
                         .stream = options.stream()};
   std::int64_t counted_already[4] = {};
@@ -125,15 +127,17 @@ nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::ha
 void bind_rows(nb::module_& module) {
   using nb::arg;
   module.def("logp", logp, arg("logits").none(), arg("target_ids").none(), arg("ignore_index").none(),
-             arg("validate").none(), arg("temperature").none(), arg("vocab_size").none(), arg("return_lse"),
-             arg("numerics").none(), arg("inplace_backward"), arg("out").none(), arg("stream").none() = nb::none());
+             arg("validate").none(), arg("temperature").none(), arg("vocab_size").none(), arg("return_lse").none(),
+             arg("numerics").none(), arg("inplace_backward").none(), arg("out").none(),
+             arg("stream").none() = nb::none());
   module.def("logp_forward", logp_forward, arg("logits").none(), arg("target_ids").none(), arg("ignore_index").none(),
              arg("validate").none(), arg("temperature").none(), arg("vocab_size").none(), arg("numerics").none(),
              arg("with_lse"), arg("stream").none() = nb::none());
   module.def("logp_backward", logp_backward, arg("logits").none(), arg("target_ids").none(), arg("row_state").none(),
              arg("grad_logp").none(), arg("ignore_index").none(), arg("validate").none(), arg("temperature").none(),
-             arg("vocab_size").none(), arg("numerics").none(), arg("inplace"), arg("out").none(), arg("shard_begin"),
-             arg("full_vocab"), arg("counted_words").none() = nb::none(), arg("stream").none() = nb::none());
+             arg("vocab_size").none(), arg("numerics").none(), arg("inplace").none(), arg("out").none(),
+             arg("shard_begin").none(), arg("full_vocab").none(), arg("counted_words").none() = nb::none(),
+             arg("stream").none() = nb::none());
 }
 
 } // namespace bilogp::python

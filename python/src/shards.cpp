@@ -15,9 +15,11 @@ namespace nb = nanobind;
 namespace bilogp::python {
 namespace {
 
-nb::object logp_partial(nb::handle logits_object, nb::handle ids_object, std::int64_t shard_begin,
-                        std::int64_t full_vocab, nb::handle ignore_index, nb::handle validate, nb::handle temperature,
+nb::object logp_partial(nb::handle logits_object, nb::handle ids_object, nb::handle begin_object,
+                        nb::handle vocab_object, nb::handle ignore_index, nb::handle validate, nb::handle temperature,
                         nb::handle vocab_size, nb::handle numerics, nb::handle stream) {
+  const std::int64_t shard_begin = whole_number("shard_begin", begin_object);
+  const std::int64_t full_vocab = whole_number("full_vocab", vocab_object);
   const TensorArgument logits("logits", logits_object);
   const TensorArgument ids("target_ids", ids_object);
   const CallOptions options({ignore_index, validate, temperature, vocab_size, numerics, stream}, logits);
@@ -89,8 +91,8 @@ nb::object logp_finish(const std::vector<std::int64_t>& begins, const std::vecto
 void bind_shards(nb::module_& module) {
   using nb::arg;
   module.def("node_count", &node_count, arg("begin"), arg("end"), arg("full_vocab"));
-  module.def("logp_partial", logp_partial, arg("logits").none(), arg("target_ids").none(), arg("shard_begin"),
-             arg("full_vocab"), arg("ignore_index").none(), arg("validate").none(), arg("temperature").none(),
+  module.def("logp_partial", logp_partial, arg("logits").none(), arg("target_ids").none(), arg("shard_begin").none(),
+             arg("full_vocab").none(), arg("ignore_index").none(), arg("validate").none(), arg("temperature").none(),
              arg("vocab_size").none(), arg("numerics").none(), arg("stream").none() = nb::none());
   module.def("logp_finish", logp_finish, arg("begins"), arg("ends"), arg("nodes"), arg("full_vocab"),
              arg("target_ids").none(), arg("target_logit").none(), arg("ignore_index").none(), arg("validate").none(),

@@ -115,6 +115,7 @@ struct KnownType {
   const DlpackExchange* exchange = nullptr;
   bool has_array_interface = false;
   bool is_numpy = false;
+  bool is_masked = false;
 };
 
 bool derives_from_ndarray(nb::handle type) {
@@ -133,6 +134,7 @@ const KnownType& known_type(PyObject* object) {
   known.exchange = find_exchange(handle);
   known.has_array_interface = nb::hasattr(handle, "__array_struct__");
   known.is_numpy = derives_from_ndarray(handle);
+  known.is_masked = known.is_numpy && nb::hasattr(handle, "mask");
   Py_INCREF(reinterpret_cast<PyObject*>(type)); // so that no other type gets its address
   return types->emplace(type, known).first->second;
 }
@@ -198,6 +200,9 @@ bool is_numpy(PyObject* object) {
 TensorArgument::TensorArgument(const char* name, nb::handle object, Access access) : object_(object) {
   const KnownType& known = known_type(object.ptr());
   NumpyView numpy;
+  if (known.is_masked)
+    throw WrongType(std::string(name) + " is a masked array, whose mask would be ignored; pass its .data, and rows "
+                                        "to leave out with target_ids of ignore_index");
   if (known.is_numpy && view_of_numpy(object.ptr(), numpy)) {
     view_ = numpy.view;
     check_access(name, numpy.writable, access);

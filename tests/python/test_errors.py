@@ -84,6 +84,32 @@ CASES = {
     "unknown dtype": (ValueError, "bfloat16", lambda: bilogp.warmup(100, "float64")),
     "unknown device": (ValueError, 'the device is "tpu"', lambda: bilogp.take_errors("tpu")),
     "threads": (ValueError, "thread", lambda: bilogp.set_num_threads(-1)),
+    "threads 2.5": (TypeError, "threads is 2.5; expected a whole", lambda: bilogp.set_num_threads(2.5)),
+    "threads 2^40": (ValueError, "at most 32 bits", lambda: bilogp.set_num_threads(2**40)),
+    "temperature huge": (ValueError, "temperature is too large", lambda: bilogp.logp(X, T, temperature=10**400)),
+    "temperature 0-d": (ValueError, r"^temperature has the shape \[\]", lambda: bilogp.logp(X, T, temperature=np.array(1, "f4"))),
+    "masked": (TypeError, "masked array", lambda: bilogp.logp(np.ma.masked_array(X, X == 0), T)),
+    "return_lse 1": (TypeError, "return_lse is 1; expected True or False", lambda: bilogp.logp(X, T, return_lse=1)),
+    "inplace_backward none": (
+        TypeError, "inplace_backward is None; expected True", lambda: bilogp.logp(X, T, inplace_backward=None)
+    ),
+    "inplace 1": (TypeError, "inplace is 1; expected True", lambda: bilogp.logp_backward(X, T, X[:, 0].copy(), inplace=1)),
+    "shard_begin 0.5": (TypeError, "shard_begin is 0.5", lambda: bilogp.logp_partial(X, T, 0.5, 8)),
+    "full_vocab text": (TypeError, "full_vocab is '8'", lambda: bilogp.logp_partial(X, T, 0, "8")),
+    "full_vocab 8.0": (
+        TypeError, "full_vocab is 8.0", lambda: bilogp.logp_finish([bilogp.logp_partial(X, T, 0, 8)], T, 8.0)
+    ),
+    "shards 1": (TypeError, "no sequence of bilogp.Shard", lambda: bilogp.logp_finish(1, T, 8)),
+    "shards [1]": (TypeError, "no sequence of bilogp.Shard", lambda: bilogp.logp_finish([1], T, 8)),
+    "node_count": (TypeError, "end is None; expected a whole number", lambda: bilogp.node_count(0, None, 8)),
+    "warmup 2.5": (TypeError, "size is 2.5; expected a whole number", lambda: bilogp.warmup(2.5)),
+    "warmup [none]": (TypeError, "size is None; expected a whole number", lambda: bilogp.warmup([None])),
+    "warmup -1": (ValueError, "vocab_size is -1", lambda: bilogp.warmup(-1)),
+    "warmup dtype": (TypeError, "the dtype is .*float32.*; expected a name", lambda: bilogp.warmup(8, np.float32)),
+    "warmup target": (TypeError, "target is None; expected a name", lambda: bilogp.warmup(8, target=None)),
+    "contract target": (TypeError, "target is None; expected a name", lambda: bilogp.contract_id(target=None)),
+    "device number": (ValueError, "at most 32 bits", lambda: bilogp.take_errors("cuda:99999999999")),
+    "operator list": (KeyError, "there is no operator", lambda: bilogp.kernel_registry.get_op([])),
 }  # fmt: skip
 
 

@@ -79,6 +79,7 @@ def test_errors(logits, ids):
         (ValueError, r"shape \[4, 3\]", lambda: bilogp.logp(x, ids.T)),
         (RuntimeError, "out is given", lambda: bilogp.logp(x, ids, out=np.zeros((3, 4), "f4"))),
         (RuntimeError, "numerics", lambda: bilogp.logp(x, ids, numerics="native")),
+        (TypeError, "return_lse is 1;", lambda: bilogp.logp(x, ids, return_lse=1)),
         (TypeError, "validate is 1;", lambda: bilogp.logp(x, ids, validate=1)),
         (TypeError, "ignore_index is 1.5;", lambda: bilogp.logp(x, ids, 1.5)),
         (ValueError, "vocab_size is -1;", lambda: bilogp.logp(x, ids, vocab_size=-1)),

@@ -246,6 +246,8 @@ def test_bad_input_in_the_same_sentence(logits, ids, recorded):
         (TypeError, "ignore_index is 1.5; expected a whole number", lambda: bilogp.logp(x, ids, 1.5)),
         (ValueError, "ignore_index is .*; expected a number of at most 64", lambda: bilogp.logp(x, ids, 2**70)),
         (TypeError, "numerics is 3", lambda: bilogp.logp(x, ids, numerics=3)),
+        (TypeError, "return_lse is 1; expected True or", lambda: bilogp.logp(x, ids, return_lse=1)),
+        (TypeError, "inplace_backward is 0; expected True or", lambda: bilogp.logp(x, ids, inplace_backward=0)),
         (TypeError, f"target_ids is of type list; {tensor}", lambda: bilogp.logp(x, ids.tolist())),
         (TypeError, f"target_ids is of type NoneType; {tensor}", lambda: bilogp.logp(x, None)),
         (TypeError, "out is of type ndarray; expected a", lambda: bilogp.logp(x, ids, out=np.zeros((3, 5), "f4"))),
