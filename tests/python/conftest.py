@@ -26,8 +26,10 @@ if os.environ.get("BILOGP_TEST_WITHOUT_EXCHANGE") == "1":  # as with a torch fro
 
 import arrays as array_kinds  # noqa: E402
 
+KINDS = array_kinds.kinds()
 
-@pytest.fixture(params=array_kinds.kinds(), ids=lambda kind: kind.name)
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 def arrays(request):
     return request.param
 
@@ -37,3 +39,25 @@ def rng():
     import numpy as np
 
     return np.random.default_rng(20240611)
+
+
+@pytest.fixture(params=[kind.device for kind in KINDS if kind.name.startswith("torch")])
+def device(request):
+    return request.param
+
+
+@pytest.fixture
+def logits(device):
+    """torch's, on each of its devices."""
+    import torch
+
+    return torch.randn(3, 5, 600, generator=torch.Generator().manual_seed(7)).to(device).requires_grad_()
+
+
+@pytest.fixture
+def ids(device):
+    import torch
+
+    ids = torch.randint(0, 600, (3, 5), generator=torch.Generator().manual_seed(8)).to(device)
+    ids[0, 1] = -100
+    return ids
