@@ -1,4 +1,7 @@
-"""jax on a CPU: a custom_vjp over XLA's foreign function interface; jit, grad and vmap work."""
+"""jax on a CPU: a custom_vjp over XLA's foreign function interface; jit, grad and vmap work.
+
+Errors inside ``jit`` are raised by the compiled program: as jax's own exception, with the library's sentence in it.
+"""
 
 from __future__ import annotations
 

@@ -64,6 +64,22 @@ def test_compile_whole(logits, ids, dynamic):
     assert torch.equal(logits.grad, leaf.grad)
 
 
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compile_with_temperatures(logits, ids, device, dynamic):
+    """And a vocabulary's size that is computed from a shape."""
+    temperatures = torch.tensor([[0.5], [0.7], [2.0]], device=device)
+
+    def score(x, t, temperature):
+        return bilogp.logp(x, t, temperature=temperature, vocab_size=x.shape[-1] - 10, validate=False)
+
+    ids = torch.where(ids < 590, ids, 0)
+    compiled = torch.compile(score, fullgraph=True, dynamic=dynamic, backend="aot_eager")(logits, ids, temperatures)
+    eager = score(logits, ids, temperatures)
+    assert torch.equal(compiled, eager)
+    one, other = (torch.autograd.grad(y.sum(), logits)[0] for y in (compiled, eager))
+    assert torch.equal(one, other)
+
+
 def test_compile_may_be_the_first_call():
     """Before any eager call has looked at the tensors' type, in a process that imported torch later."""
     code = (
