@@ -1,14 +1,14 @@
 // Runtime::warmup: which kernels a specialization stands for, and making them ready.
 #include <algorithm>
-#include <atomic>
+#include <cstdint>
 #include <exception>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "runtime/backends/cpu/threads.hpp"
 #include "runtime/binding.hpp"
 #include "runtime/cuda_binding.hpp"
 #include "runtime/operators/split_rows.hpp"
@@ -127,55 +127,33 @@ std::vector<CudaTask> cuda_tasks(const Runtime& runtime, std::span<const Special
   return tasks;
 }
 
-// Threads that compile beside the callers of `warmup`, of the whole process: no more than there are cores.
-class CompilingThread {
-public:
-  template<class Work> static void start(std::vector<std::jthread>& threads, const Work& work) {
-    threads.emplace_back([&work] {
-      work();
-      --count();
-    });
-  }
-  static bool has_room() {
-    const int most = std::min(16, static_cast<int>(std::thread::hardware_concurrency())) - 1;
-    if (count()++ < most) return true;
-    --count();
-    return false;
-  }
-
-private:
-  static std::atomic<int>& count() {
-    static std::atomic<int> threads = 0;
-    return threads;
-  }
-};
-
-// NVRTC compiles in as many threads as it is asked from, and its kernels take long.
+// NVRTC compiles in as many threads as it is asked from, and its kernels take long: on the threads of CPU calls, whose
+// pool the whole process shares.
 WarmupReport warm_cuda(const Runtime& runtime, std::span<const Specialization> asked) {
   const std::vector<CudaTask> tasks = cuda_tasks(runtime, asked);
   std::vector<const LoadedKernel*> kernels(tasks.size());
-  std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::exception_ptr failure;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < tasks.size(); i = next++) {
+  const auto has_failed = [&] {
+    const std::scoped_lock lock(mutex);
+    return failure != nullptr;
+  };
+  const auto work = [&](std::int64_t begin, std::int64_t end) {
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end) && !has_failed(); ++i) {
       try {
         const CudaTask& task = tasks[i];
         kernels[i] = task.device != nullptr
                          ? &warm_cuda_kernel(*task.device, task.kernel)
                          : &stored_cuda_kernel(runtime, std::get<cuda::Target>(target_of(runtime)), task.kernel);
       } catch (...) {
-        next = tasks.size();
         const std::scoped_lock lock(mutex);
         if (failure == nullptr) failure = std::current_exception();
       }
     }
   };
-  {
-    std::vector<std::jthread> threads;
-    while (threads.size() + 1 < tasks.size() && CompilingThread::has_room()) CompilingThread::start(threads, work);
-    work();
-  }
+  constexpr int most_threads = 16;
+  const cpu::Crew crew{std::min(most_threads, cpu::current_threads()), nullptr};
+  cpu::for_ranges(static_cast<std::int64_t>(tasks.size()), 1, crew, work);
   if (failure != nullptr) std::rethrow_exception(failure);
   WarmupReport report;
   for (std::size_t i = 0; i < tasks.size(); ++i) report_kernel(report, *kernels[i], tasks[i].is_loaded);

@@ -30,12 +30,14 @@
 #include <fmt/format.h>
 
 #include "bench/cpu/ceilings.hpp"
+#include "bench/median.hpp"
 #include "bilogp/bilogp.hpp"
 
 namespace {
 
 using bilogp::DType;
 using bilogp::TensorView;
+using bilogp::bench::median;
 using Clock = std::chrono::steady_clock;
 
 struct Settings {
@@ -54,11 +56,6 @@ template<class Body> double seconds(Body body) {
   const auto start = Clock::now();
   body();
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double median(std::vector<double> times) {
-  std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
-  return times[times.size() / 2];
 }
 
 // Shares are taken round by round, since the machine's speed changes between rounds.

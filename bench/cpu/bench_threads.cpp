@@ -14,18 +14,15 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "bench/median.hpp"
 #include "bilogp/bilogp.hpp"
 
 namespace {
 
 using bilogp::DType;
 using bilogp::TensorView;
+using bilogp::bench::median;
 using Clock = std::chrono::steady_clock;
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
-}
 
 void wait(double microseconds) { // busy, as a caller between two calls is
   const auto end = Clock::now() + std::chrono::duration<double, std::micro>(microseconds);

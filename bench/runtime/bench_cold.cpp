@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/median.hpp"
 #include "bilogp/bilogp.hpp"
 #include "runtime/backends/cpu/compiler.hpp"
 #include "runtime/backends/cpu/kernels.hpp"
@@ -23,6 +24,7 @@ using bilogp::cpu::CompileTimes;
 
 using bilogp::DType;
 using bilogp::TensorView;
+using bilogp::bench::median;
 
 // Milliseconds of the first call in this process.
 double first_call(DType dtype, std::int64_t vocab) {
@@ -57,11 +59,6 @@ template<class Body> auto in_child(Body body) {
   waitpid(child, &status, 0);
   if (!was_read || status != 0) std::exit(1);
   return result;
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 constexpr int processes = 5;

@@ -63,3 +63,10 @@ def temperature(given: Any, else_expected: str) -> float:
         return float(given)
     except OverflowError:
         raise InvalidArgument("temperature is too large; expected a number from 2^-20 to 2^20") from None
+
+
+def does_not_expand(shape: Any, rows: Any) -> InvalidArgument:
+    """What a temperature of another shape is told; to be raised."""
+    return InvalidArgument(
+        f"temperature has the shape {list(shape)}; expected one that expands to {list(rows)}, as logits have it"
+    )

@@ -99,10 +99,7 @@ def _temperature_of_rows(temperature: Any, rows: tuple[int, ...]) -> Any:
     try:
         expanded = jnp.broadcast_to(jnp.asarray(temperature, jnp.float32), rows)
     except ValueError:
-        raise InvalidArgument(
-            f"temperature has the shape {list(temperature.shape)}; expected one that expands to {list(rows)}, as "
-            "logits have it"
-        ) from None
+        raise _checks.does_not_expand(temperature.shape, rows) from None
     return jax.lax.stop_gradient(expanded)
 
 

@@ -242,10 +242,7 @@ def _split_temperature(logits: Tensor, temperature: Any) -> tuple[Tensor | None,
     try:
         return temperature.detach().expand(rows), 1.0
     except RuntimeError:
-        raise InvalidArgument(
-            f"temperature has the shape {list(temperature.shape)}; expected one that expands to {list(rows)}, as "
-            "logits have it"
-        ) from None
+        raise _checks.does_not_expand(temperature.shape, rows) from None
 
 
 def _check_tensors(target_ids: Any, out: Any) -> None:
