@@ -108,6 +108,9 @@ bilogp::LogpOptions options_of(const bilogp_options* given) {
     throw Error(ErrorKind::invalid_argument, fmt::format("validate is {}; expected 0, 1 or 2", options.validate));
   if (options.numerics < 0 || options.numerics > 1)
     throw Error(ErrorKind::invalid_argument, fmt::format("numerics is {}; expected 0 or 1", options.numerics));
+  if (options.bad_ids_counted < 0 || options.bad_ids_counted > 1)
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("bad_ids_counted is {}; expected 0 or 1", options.bad_ids_counted));
   bilogp::LogpOptions result;
   result.ignore_index = options.ignore_index;
   result.temperature = options.temperature;
@@ -116,6 +119,7 @@ bilogp::LogpOptions options_of(const bilogp_options* given) {
   result.numerics = static_cast<bilogp::Numerics>(options.numerics);
   result.validate = static_cast<bilogp::Validate>(options.validate);
   result.error_buffer = options.error_buffer;
+  result.bad_ids_counted = options.bad_ids_counted == 1;
   result.threads = options.threads;
   result.plan = options.plan;
   return result;

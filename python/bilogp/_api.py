@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import _checks, _core, _families
-from ._arrays import address, counted_words, current_stream, note_written
+from ._arrays import as_given, current_stream, maximum, note_written
 from ._results import BackEnd, ForwardResult, KernelInfo, LogpResult, RuntimeInfo, Shard, TargetErrors, WarmupReport
 from .errors import InvalidArgument, WrongType
 
@@ -60,10 +60,18 @@ def logp_forward(
     numerics: str = "portable",
 ) -> ForwardResult:
     """``logp`` without autograd, and with the row state that ``logp_backward`` takes."""
-    stream = current_stream(logits)
-    return ForwardResult(
-        *_core.logp_forward(logits, target_ids, ignore_index, validate, temperature, vocab_size, numerics, True, stream)
+    results = _core.logp_forward(
+        logits,
+        target_ids,
+        ignore_index,
+        validate,
+        temperature,
+        vocab_size,
+        numerics,
+        True,
+        stream=current_stream(logits),
     )
+    return ForwardResult(*as_given(logits, *results))
 
 
 def logp_backward(
@@ -97,7 +105,6 @@ def logp_backward(
             raise InvalidArgument("a shard's gradient needs the row_state of logp_finish; pass it")
         options = {"temperature": temperature, "vocab_size": vocab_size, "numerics": numerics, "validate": validate}
         row_state = logp_forward(logits, target_ids, ignore_index, **options).row_state
-    words = counted_words(logits)
     gradient = _core.logp_backward(
         logits,
         target_ids,
@@ -112,12 +119,12 @@ def logp_backward(
         out,
         shard_begin,
         -1 if full_vocab is None else full_vocab,
-        address(words),
         current_stream(logits),
     )
     if inplace or out is not None:
         note_written(gradient)
-    return gradient
+        return gradient
+    return as_given(logits, gradient)[0]
 
 
 def node_count(begin: int, end: int, full_vocab: int) -> int:
@@ -140,7 +147,7 @@ def logp_partial(
 ) -> Shard:
     """What the columns of one shard contribute. `logits` are ``[..., columns of the shard]`` and begin at column
     `shard_begin` of `full_vocab`; ids and `vocab_size` count columns of the whole vocabulary."""
-    nodes, target_logit = _core.logp_partial(
+    results = _core.logp_partial(
         logits,
         target_ids,
         shard_begin,
@@ -153,7 +160,7 @@ def logp_partial(
         current_stream(logits),
     )
     begin = int(shard_begin)
-    return Shard(begin, begin + logits.shape[-1], nodes, target_logit)
+    return Shard(begin, begin + logits.shape[-1], *as_given(logits, *results))
 
 
 def logp_finish(
@@ -177,7 +184,7 @@ def logp_finish(
     if not shards:
         raise InvalidArgument("shards is empty; expected at least one, together covering the vocabulary once")
     if target_logit is None:
-        target_logit = _maximum([shard.target_logit for shard in shards])
+        target_logit = maximum([shard.target_logit for shard in shards])
     results = _core.logp_finish(
         [_checks.whole_number("a shard's begin", shard.begin) for shard in shards],
         [_checks.whole_number("a shard's end", shard.end) for shard in shards],
@@ -192,20 +199,7 @@ def logp_finish(
         numerics,
         current_stream(target_logit),
     )
-    return ForwardResult(*results)
-
-
-def _maximum(arrays: Sequence[Any]) -> Any:
-    result = arrays[0]
-    for array in arrays[1:]:
-        if hasattr(array, "maximum"):  # torch
-            result = result.maximum(array)
-        else:
-            import numpy
-
-            # fmax: a NaN logit of the target's shard poisons the row through its nodes
-            result = numpy.maximum(result, array)
-    return result
+    return ForwardResult(*as_given(target_logit, *results))
 
 
 def warmup(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -30,9 +31,18 @@ def empty_like(model: Any, shape: Sequence[int], dtype: str) -> Any:
         raise Unsupported(
             f"results for a {type(model).__name__} on a device cannot be allocated; expected an array of torch or cupy"
         )
+    return _aligned(shape, dtype)
+
+
+def _aligned(shape: Sequence[int], dtype: str) -> Any:
+    """numpy's, beginning where jax takes memory over without a copy."""
     import numpy
 
-    return numpy.empty(shape, dtype=dtype)
+    alignment = 64
+    bytes_wanted = math.prod(shape) * numpy.dtype(dtype).itemsize
+    memory = numpy.empty(bytes_wanted + alignment, numpy.uint8)
+    begin = -memory.ctypes.data % alignment
+    return memory[begin : begin + bytes_wanted].view(dtype).reshape(shape)
 
 
 def cupy_dtype(dtype: str) -> Any:
@@ -58,29 +68,26 @@ def current_stream(array: Any) -> int | None:
     return None
 
 
-_counted_words: dict[int, Any] = {}  # cupy's, by device
+def as_given(model: Any, *results: Any) -> tuple[Any, ...]:
+    """Results of the extension as arrays of the kind of `model`; jax's are made of memory that is full already."""
+    if _families.name_of(model) != "jax":
+        return results
+    import jax
+
+    return tuple(jax.device_put(result, may_alias=True) for result in results)
 
 
-def counted_words(array: Any) -> Any:
-    """Memory on a GPU for the bad ids that a backward pass finds again; None where the extension has its own."""
-    family = _families.name_of(array)
-    if family == "torch":
-        from . import _torch
+def maximum(arrays: Sequence[Any]) -> Any:
+    """Of the shards' target logits, element by element."""
+    result = arrays[0]
+    for array in arrays[1:]:
+        if hasattr(array, "maximum"):  # torch
+            result = result.maximum(array)
+        else:
+            import numpy
 
-        return _torch.counted_words(array)
-    if family == "cupy" and array.device.id not in _counted_words:
-        import cupy
-
-        with cupy.cuda.Device(array.device.id):
-            _counted_words[array.device.id] = cupy.zeros(4, dtype="int64")
-            cupy.cuda.get_current_stream().synchronize()  # other streams use them too
-    return _counted_words[array.device.id] if family == "cupy" else None
-
-
-def address(words: Any) -> int | None:
-    if words is None:
-        return None
-    return int(words.data_ptr() if hasattr(words, "data_ptr") else words.data.ptr)
+            result = numpy.maximum(result, array)  # cupy's stays cupy's
+    return as_given(arrays[0], result)[0]
 
 
 def note_written(array: Any) -> None:

@@ -22,6 +22,7 @@ def logp_forward(
     vocab_size: int | None,
     numerics: str,
     with_lse: bool,
+    bad_ids_counted: bool = False,
     stream: int | None = None,
 ) -> tuple[Any, Any, Any]: ...
 def logp_backward(
@@ -38,7 +39,6 @@ def logp_backward(
     out: Any,
     shard_begin: int,
     full_vocab: int,
-    counted_words: int | None = None,
     stream: int | None = None,
 ) -> Any: ...
 def node_count(begin: int, end: int, full_vocab: int) -> int: ...

@@ -25,6 +25,7 @@ _transform = torch._C._functorch.peek_interpreter_stack
 _tracing_state = torch._C._get_tracing_state
 _is_compiling = torch.compiler.is_compiling
 _is_grad_enabled = torch.is_grad_enabled
+_backward_pass = torch._C._current_graph_task_id  # -1: none
 _has_exchange = hasattr(Tensor, "__dlpack_c_exchange_api__")
 
 
@@ -32,23 +33,9 @@ def _stream(tensor: Tensor) -> int | None:
     return None if _has_exchange else _arrays.current_stream(tensor)
 
 
-_counted_words: dict[torch.device, Tensor] = {}
-
-
-def counted_words(tensor: Tensor, is_kept: bool = True) -> Tensor | None:
-    """Where a GPU's backward pass puts the bad ids that the forward pass has counted, and nobody reads them.
-
-    Not kept, they are made anew: memory that a graph's own pool gives must go back to it.
-    """
-    if not tensor.is_cuda:
-        return None
-    words = _counted_words.get(tensor.device)
-    if words is None:
-        words = torch.zeros(4, dtype=torch.int64, device=tensor.device)
-        if is_kept and not torch.cuda.is_current_stream_capturing():
-            torch.cuda.current_stream(tensor.device).synchronize()  # other streams use them too
-            _counted_words[tensor.device] = words
-    return words
+def _is_repeated() -> bool:
+    """Inside a backward pass, where activation checkpointing repeats what has counted its bad ids before."""
+    return bool(_backward_pass() != -1)
 
 
 def _no_second_derivative() -> NoReturn:
@@ -81,6 +68,7 @@ def _forward(
         None if vocab_size < 0 else vocab_size,
         numerics,
         with_lse,
+        _is_repeated(),
         _stream(logits),
     )
 
@@ -95,7 +83,6 @@ def _gradient(
     ignore_index: int,
     vocab_size: int,
     numerics: str,
-    words: Tensor | None = None,
     inplace: bool = False,
 ) -> Tensor:
     result: Tensor = _core.logp_backward(
@@ -112,7 +99,6 @@ def _gradient(
         None,
         0,
         -1,
-        None if words is None else words.data_ptr(),
         _stream(logits),
     )
     return result
@@ -153,8 +139,7 @@ class _Logp(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad_logp: Tensor, *grad_lse: Any) -> Any:
         logits, target_ids, row_state, row_temperature = ctx.saved_tensors
-        words = counted_words(logits)
-        arguments = (logits, target_ids, row_state, grad_logp, row_temperature, *ctx.options, words)
+        arguments = (logits, target_ids, row_state, grad_logp, row_temperature, *ctx.options)
         if torch.is_grad_enabled():
             grad = _Gradient.apply(*arguments)
         elif ctx.inplace:
@@ -179,14 +164,9 @@ _library.define(
 )
 
 
-def _operator_gradient(logits: Tensor, *arguments: Any) -> Tensor:
-    words = counted_words(logits, is_kept=False)
-    return _gradient(logits, *arguments, words)  # type: ignore[call-arg]
-
-
 for _device in ("CPU", "CUDA"):
     _library.impl("logp", _forward, _device)
-    _library.impl("logp_backward", _operator_gradient, _device)
+    _library.impl("logp_backward", _gradient, _device)
 
 
 def _fake_logp(logits: Tensor, target_ids: Tensor, *options: Any) -> tuple[Tensor, Tensor, Tensor]:

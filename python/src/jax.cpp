@@ -69,9 +69,8 @@ void forward(const xla::CallFrame& frame) {
 }
 
 void backward(const xla::CallFrame& frame) {
-  std::int64_t counted_already[4] = {}; // by the forward pass, whose row state this is
   LogpOptions options = options_of(frame);
-  options.error_buffer = counted_already;
+  options.bad_ids_counted = true; // by the forward pass, whose row state this is
   automatic_runtime().logp_backward({.logits = view_of(frame.arguments, 0),
                                      .target_ids = view_of(frame.arguments, 1),
                                      .row_state = view_of(frame.arguments, 2),

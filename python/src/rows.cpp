@@ -26,8 +26,14 @@ struct Forward {
   nb::object logp, lse, row_state;
 };
 
+struct Wanted {
+  bool lse;
+  bool row_state;
+  bool bad_ids_counted = false; // before
+};
+
 Forward forward(nb::handle logits_object, nb::handle ids_object, const GivenOptions& given, nb::handle out,
-                bool with_lse, bool with_row_state) {
+                const Wanted& wanted) {
   const TensorArgument logits("logits", logits_object);
   const TensorArgument ids("target_ids", ids_object);
   const CallOptions options(given, logits);
@@ -35,8 +41,8 @@ Forward forward(nb::handle logits_object, nb::handle ids_object, const GivenOpti
 
   Forward results;
   results.logp = out.is_none() ? new_array(logits, {ids.view(), ids.view().rank}, DType::float32) : nb::borrow(out);
-  if (with_lse) results.lse = new_array(logits, {logits.view(), leading}, DType::float32);
-  if (with_row_state) results.row_state = new_array(logits, {logits.view(), leading, 2}, DType::int32);
+  if (wanted.lse) results.lse = new_array(logits, {logits.view(), leading}, DType::float32);
+  if (wanted.row_state) results.row_state = new_array(logits, {logits.view(), leading, 2}, DType::int32);
   const TensorArgument logp(out.is_none() ? "logp" : "out", results.logp, Access::write);
 
   LogpArgs args{.logits = logits.view(),
@@ -44,10 +50,11 @@ Forward forward(nb::handle logits_object, nb::handle ids_object, const GivenOpti
                 .logp = logp.view(),
                 .options = options.options(),
                 .stream = options.stream()};
+  args.options.bad_ids_counted = wanted.bad_ids_counted;
   std::optional<TensorArgument> lse;
   std::optional<TensorArgument> row_state;
-  if (with_lse) args.lse = lse.emplace("lse", results.lse, Access::write).view();
-  if (with_row_state) args.row_state = row_state.emplace("row_state", results.row_state, Access::write).view();
+  if (wanted.lse) args.lse = lse.emplace("lse", results.lse, Access::write).view();
+  if (wanted.row_state) args.row_state = row_state.emplace("row_state", results.row_state, Access::write).view();
   try {
     run(specialization_of(Operator::logp_forward, args.logits, args.target_ids, args.options), args.logits.device,
         [&args](Runtime& runtime) { runtime.logp(args); });
@@ -67,26 +74,23 @@ nb::object logp(nb::handle logits, nb::handle target_ids, nb::handle ignore_inde
   const bool with_lse = truth("return_lse", return_lse);
   truth("inplace_backward", inplace_backward); // says nothing where no gradient is recorded
   const GivenOptions given{ignore_index, validate, temperature, vocab_size, numerics, stream};
-  Forward results = forward(logits, target_ids, given, out, with_lse, false);
+  Forward results = forward(logits, target_ids, given, out, {.lse = with_lse, .row_state = false});
   return with_lse ? logp_result(results.logp, results.lse) : std::move(results.logp);
 }
 
 nb::object logp_forward(nb::handle logits, nb::handle target_ids, nb::handle ignore_index, nb::handle validate,
                         nb::handle temperature, nb::handle vocab_size, nb::handle numerics, bool with_lse,
-                        nb::handle stream) {
+                        bool bad_ids_counted, nb::handle stream) {
   const GivenOptions given{ignore_index, validate, temperature, vocab_size, numerics, stream};
-  Forward results = forward(logits, target_ids, given, nb::none(), with_lse, true);
+  Forward results = forward(logits, target_ids, given, nb::none(), {with_lse, true, bad_ids_counted});
   if (!with_lse) results.lse = nb::none();
   return nb::make_tuple(results.logp, results.lse, results.row_state);
 }
 
-// Bad ids have been counted by the pass that made the row state. On a GPU, where only memory of the device can take
-// those that this pass finds again, `counted_words` is the address of four zeroed words there; without it they count
-// twice.
 nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::handle state_object,
                          nb::handle grad_object, nb::handle ignore_index, nb::handle validate, nb::handle temperature,
                          nb::handle vocab_size, nb::handle numerics, nb::handle inplace_object, nb::handle out,
-                         nb::handle shard_begin, nb::handle full_vocab, nb::handle counted_words, nb::handle stream) {
+                         nb::handle shard_begin, nb::handle full_vocab, nb::handle stream) {
   const bool inplace = truth("inplace", inplace_object);
   const TensorArgument logits("logits", logits_object, inplace ? Access::write : Access::read);
   const TensorArgument ids("target_ids", ids_object);
@@ -112,11 +116,7 @@ nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::ha
                         .full_vocab = whole_number("full_vocab", full_vocab),
                         .options = options.options(),
                         .stream = options.stream()};
-  std::int64_t counted_already[4] = {};
-  if (args.logits.device.type == DeviceType::cpu)
-    args.options.error_buffer = counted_already;
-  else if (!counted_words.is_none())
-    args.options.error_buffer = static_cast<std::int64_t*>(PyLong_AsVoidPtr(counted_words.ptr()));
+  args.options.bad_ids_counted = true; // by the pass that made the row state
   run(specialization_of(Operator::logp_backward, args.logits, args.target_ids, args.options), args.logits.device,
       [&args](Runtime& runtime) { runtime.logp_backward(args); });
   return result;
@@ -132,12 +132,11 @@ void bind_rows(nb::module_& module) {
              arg("stream").none() = nb::none());
   module.def("logp_forward", logp_forward, arg("logits").none(), arg("target_ids").none(), arg("ignore_index").none(),
              arg("validate").none(), arg("temperature").none(), arg("vocab_size").none(), arg("numerics").none(),
-             arg("with_lse"), arg("stream").none() = nb::none());
+             arg("with_lse"), arg("bad_ids_counted") = false, arg("stream").none() = nb::none());
   module.def("logp_backward", logp_backward, arg("logits").none(), arg("target_ids").none(), arg("row_state").none(),
              arg("grad_logp").none(), arg("ignore_index").none(), arg("validate").none(), arg("temperature").none(),
              arg("vocab_size").none(), arg("numerics").none(), arg("inplace").none(), arg("out").none(),
-             arg("shard_begin").none(), arg("full_vocab").none(), arg("counted_words").none() = nb::none(),
-             arg("stream").none() = nb::none());
+             arg("shard_begin").none(), arg("full_vocab").none(), arg("stream").none() = nb::none());
 }
 
 } // namespace bilogp::python

@@ -116,6 +116,7 @@ struct KnownType {
   bool has_array_interface = false;
   bool is_numpy = false;
   bool is_masked = false;
+  bool is_jax = false;
 };
 
 bool derives_from_ndarray(nb::handle type) {
@@ -135,6 +136,8 @@ const KnownType& known_type(PyObject* object) {
   known.has_array_interface = nb::hasattr(handle, "__array_struct__");
   known.is_numpy = derives_from_ndarray(handle);
   known.is_masked = known.is_numpy && nb::hasattr(handle, "mask");
+  known.is_jax =
+      nb::cast<std::string>(nb::module_::import_("bilogp._families").attr("name_of")(nb::handle(object))) == "jax";
   Py_INCREF(reinterpret_cast<PyObject*>(type)); // so that no other type gets its address
   return types->emplace(type, known).first->second;
 }
@@ -200,6 +203,7 @@ bool is_numpy(PyObject* object) {
 TensorArgument::TensorArgument(const char* name, nb::handle object, Access access) : object_(object) {
   const KnownType& known = known_type(object.ptr());
   NumpyView numpy;
+  check_access(name, !known.is_jax, access); // whose capsules do not say that nobody may write there
   if (known.is_masked)
     throw WrongType(std::string(name) + " is a masked array, whose mask would be ignored; pass its .data, and rows "
                                         "to leave out with target_ids of ignore_index");

@@ -48,6 +48,7 @@ GpuCall::GpuCall(const Runtime& runtime, const Device& device, const LogpOptions
       stream_(static_cast<cuda::Stream>(stream)), options_(options),
       errors_(reinterpret_cast<kernel::i64*>(options.error_buffer)) {
   if (errors_ == nullptr) errors_ = reinterpret_cast<kernel::i64*>(device_.error_words());
+  if (options.bad_ids_counted) errors_ = nullptr; // of which the kernels count nothing
 }
 
 void GpuCall::check_tensors(std::initializer_list<NamedTensor> tensors) const {

@@ -37,7 +37,7 @@ public:
     merge_target_errors(total_, words, row_offset);
   }
   void publish(const LogpOptions& options) const noexcept {
-    if (total_[0] == 0) return;
+    if (total_[0] == 0 || options.bad_ids_counted) return;
     if (options.error_buffer == nullptr) return record_target_errors(total_);
     merge_target_errors(options.error_buffer, total_);
   }

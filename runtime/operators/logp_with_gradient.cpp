@@ -224,8 +224,7 @@ void one_after_the_other(Runtime& runtime, const LogpGradientArgs& args, int lea
   backward.grad_logits = args.grad_logits;
   backward.in_place = args.in_place;
   backward.options = args.options;
-  std::int64_t counted_already[4] = {};
-  backward.options.error_buffer = counted_already;
+  backward.options.bad_ids_counted = true;
   runtime.logp_backward(backward);
 }
 

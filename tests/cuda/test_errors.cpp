@@ -88,6 +88,12 @@ TEST_CASE("many bad ids at once: all counted, the lowest row named") {
     CHECK(errors.first_row == 17);
     CHECK(errors.first_id == 77);
   }
+  args.options.bad_ids_counted = true;
+  runtime.logp(args);
+  args.options.error_buffer = nullptr;
+  runtime.logp(args);
+  cuda_test::wait_for(first_device(), nullptr);
+  CHECK(runtime.take_errors(first_device()).count == 0);
   CHECK(own_words.bring_back() == "");
   CHECK(words[0] == 3 * (rows - 17));
   CHECK(words[1] == 17);

@@ -62,6 +62,42 @@ def test_vmap_and_temperatures(logits, ids):
     assert canon.same_bits(np.asarray(bilogp.logp(jnp.asarray(logits), ids, temperature=temperatures)), expected)
 
 
+def test_every_result_is_an_array_of_jax(logits, ids):
+    stored, upstream = logits.astype(canon.dtype_named("bfloat16")), np.ones((3, 4), np.float32)
+    x, t, g = map(jnp.asarray, (stored, ids, upstream))
+    shards = [
+        [bilogp.logp_partial(a[..., b : b + 250], i, b, 500) for b in (0, 250)] for a, i in ((x, t), (stored, ids))
+    ]
+    ours, numpys = (
+        [*bilogp.logp_forward(a, i), bilogp.logp_backward(a, i, u), *s[1][2:], *bilogp.logp_finish(s, i, 500)]
+        for a, i, u, s in ((x, t, g, shards[0]), (stored, ids, upstream, shards[1]))
+    )
+    assert len(ours) == 9
+    for one, other in zip(ours, numpys):
+        assert isinstance(one, jax.Array) and one.dtype == other.dtype
+        assert canon.same_bits(np.asarray(one), other)
+
+
+def test_results_are_not_copied(logits):
+    """jax takes over memory that begins at a multiple of 64 bytes."""
+    from bilogp import _arrays
+
+    x = jnp.asarray(logits)
+    memory = _arrays.empty_like(x, x.shape, "float32")
+    assert _arrays.as_given(x, memory)[0].unsafe_buffer_pointer() == memory.ctypes.data
+
+
+def test_jax_arrays_are_never_written(logits, ids):
+    x, g = jnp.asarray(logits), jnp.ones((3, 4), jnp.float32)
+    before = np.array(x)
+    for options in ({"inplace": True}, {"out": jnp.zeros_like(x)}):
+        with pytest.raises(ValueError, match="read-only"):
+            bilogp.logp_backward(x, jnp.asarray(ids), g, **options)
+    with pytest.raises(ValueError, match="read-only"):
+        bilogp.logp(logits, ids, out=g)
+    assert canon.same_bits(np.asarray(x), before) and not np.asarray(options["out"]).any()
+
+
 def test_many_ids(logits, rng):
     many = rng.integers(0, 500, (3, 4, 6)).astype(np.int32)
     assert canon.same_bits(np.asarray(bilogp.logp(jnp.asarray(logits), many)), bilogp.logp(logits, many))

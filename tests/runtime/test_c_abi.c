@@ -155,6 +155,12 @@ static int failures(bilogp_runtime* runtime) {
   EXPECT(bilogp_logp(runtime, &l, &i, &p, NULL, NULL, &options, NULL) == BILOGP_OK && isnan(logp[0]));
   EXPECT(bilogp_take_errors(runtime, 1, 0, errors) == BILOGP_OK);
   EXPECT(errors[0] == 1 && errors[1] == 0 && errors[2] == 8);
+  options.bad_ids_counted = 1;
+  EXPECT(bilogp_logp(runtime, &l, &i, &p, NULL, NULL, &options, NULL) == BILOGP_OK && isnan(logp[0]));
+  EXPECT(bilogp_take_errors(runtime, 1, 0, errors) == BILOGP_OK && errors[0] == 0);
+  options.bad_ids_counted = 2;
+  EXPECT(bilogp_logp(runtime, &l, &i, &p, NULL, NULL, &options, NULL) == BILOGP_INVALID_ARGUMENT);
+  options.bad_ids_counted = 0;
   EXPECT(bilogp_take_errors(runtime, 2, 0, errors) == BILOGP_UNSUPPORTED);
   EXPECT(bilogp_take_errors(runtime, 1, 0, NULL) == BILOGP_INVALID_ARGUMENT);
   ids[0] = 7;

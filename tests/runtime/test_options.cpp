@@ -136,6 +136,15 @@ TEST_CASE("options: without validation a bad id gives a NaN row and the error wo
     CHECK(words[2] == INT64_MIN);
     CHECK(words[3] == 77);
   }
+  SUBCASE("of neither, where another call has counted it") {
+    std::int64_t words[4] = {0, -1, 0, 77};
+    args.options.bad_ids_counted = true;
+    cpu().logp(args);
+    args.options.error_buffer = words;
+    cpu().logp(args);
+    CHECK(words[0] == 0);
+    CHECK(words[1] == -1);
+  }
   CHECK(cpu().take_errors().count == 0);
   CHECK(cpu().take_errors().first_row == -1);
   CHECK(batch.forward_differences() == "");

@@ -62,7 +62,7 @@ typedef struct bilogp_options {
   int32_t threads;                          /* 0: the default */
   int32_t numerics;                         /* 0 portable, 1 native: on a GPU only */
   int32_t plan;                             /* set by bilogp_options_init to -1; see LogpOptions in runtime.hpp */
-  int32_t reserved;
+  int32_t bad_ids_counted;                  /* 1: by another call with the same ids, this one counts none */
 } bilogp_options;
 
 BILOGP_API void bilogp_options_init(bilogp_options* options);

@@ -36,6 +36,7 @@ struct LogpOptions {
   Validate validate = Validate::automatic;
   // Optional int64[4] of the caller, on the device of the arguments: count, first row, its id, reserved; starts as 0.
   std::int64_t* error_buffer = nullptr;
+  bool bad_ids_counted = false; // by another call with the same ids: this one counts none
   int threads = 0;              // of this call on a CPU; 0: the runtime's setting
   Executor* executor = nullptr; // threads of the caller's own for this call on a CPU; wins over `threads`
   int plan = -1; // a GPU's launch plan by number, for tests and benchmarks; -1: chosen. No plan changes a bit
