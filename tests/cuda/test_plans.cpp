@@ -118,4 +118,14 @@ TEST_CASE("every operator under every plan, once") {
   }
 }
 
+TEST_CASE("rows enough to come round to every buffer of the rings again") {
+  constexpr int ring = cuda::first_hopper_plan + 1, ring_of_temperatures = ring + 1;
+  for (const Storage storage : {Storage::float32, Storage::bfloat16}) {
+    cuda_test::check_mix_on_device({.storage = storage, .columns = 4352, .rows = 1400, .seed = 43}, 0, {ring});
+    cuda_test::check_mix_on_device(
+        {.storage = storage, .columns = 4352, .rows = 1400, .seed = 44, .temperatures = Temperatures::per_row}, 0,
+        {ring_of_temperatures});
+  }
+}
+
 TEST_SUITE_END();

@@ -41,10 +41,9 @@ CANON_FN void ring_compute(const RingLayout& ring, u32 warp, u32 lane, const Pla
         store_shared(record, bits_from_float(sum.s));
       }
       store_shared(record + tile_sums * 4, (u32)sum.R);
-      warp_barrier();
-      barrier_arrive_once(done, lane);
+      barrier_arrive(done);
     }
-    barrier_arrive_once(ring.empty + stage.index * 8, lane);
+    barrier_arrive(ring.empty + stage.index * 8);
     stage.advance(stages_per_round, ring.stage_count);
   }
 }

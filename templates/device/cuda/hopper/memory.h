@@ -67,14 +67,6 @@ CANON_FN void barriers_are_ready() {
 CANON_FN void barrier_arrive(u32 barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
 }
-// By lane 0 of a warp; a branch around it would cost more than the arrival.
-CANON_FN void barrier_arrive_once(u32 barrier, u32 lane) {
-  asm volatile("{\n\t.reg .pred first;\n\tsetp.eq.u32 first, %1, 0;\n\t"
-               "@first mbarrier.arrive.shared::cta.b64 _, [%0];\n\t}"
-               :
-               : "r"(barrier), "r"(lane)
-               : "memory");
-}
 CANON_FN void barrier_arrive_many(u32 barrier, u32 arrivals) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(arrivals) : "memory");
 }

@@ -67,8 +67,8 @@ struct RingLayout {
   CANON_MEMBER u32 record(u32 buffer, u32 tile) const { return records + (buffer * tiles + tile) * record_bytes; }
 };
 
-// All of it is handed from warp to warp by barriers: what a warp's lanes wrote is ordered before its first lane's
-// arrival by the warp's own barrier. Tools that do not follow barriers of inline PTX (racecheck) report these as races.
+// All of it is handed from warp to warp by barriers, where every lane that wrote or read something arrives for itself.
+// One arrival per warp behind a barrier of its own would do and takes no less time, but racecheck follows threads.
 //
 // A stage as four words of shared memory: address of its first tile's record, the barrier that counts the unit's tiles,
 // how many tiles, how many columns from its first one to the end of the row. Beside the number of tiles are the parity
@@ -76,16 +76,17 @@ struct RingLayout {
 // barrier being `no_more` ends the work. A unit as four words: row, first tile, end tile, 0; where rows have their own
 // temperatures, four words more are the row's window, for which its finishing warp sees: c, limit, floor, real.
 constexpr u32 no_more = 0xffffffffu;
+constexpr u32 warp_arrivals = warp_lanes; // of a warp at a barrier
 
 CANON_FN void init_ring_barriers(const RingLayout& ring) {
   for (u32 i = 0; i < ring.stage_count; ++i) {
     barrier_init(ring.full + i * 8, 1);
-    barrier_init(ring.empty + i * 8, stage_tiles);
+    barrier_init(ring.empty + i * 8, stage_tiles * warp_arrivals);
   }
   for (u32 i = 0; i < row_buffers; ++i) {
     barrier_init(ring.unit_given + i * 8, 1);
-    barrier_init(ring.unit_done + i * 8, ring.tiles);
-    barrier_init(ring.unit_free + i * 8, 1);
+    barrier_init(ring.unit_done + i * 8, ring.tiles * warp_arrivals);
+    barrier_init(ring.unit_free + i * 8, warp_arrivals);
     if (row_temperatures) barrier_init(ring.unit_window + i * 8, 1);
   }
   barriers_are_ready();

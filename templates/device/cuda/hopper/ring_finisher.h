@@ -88,7 +88,7 @@ template<class Arguments> struct RingFinisher {
       if (begin == end) {
         if (row_temperatures && lane == 0) barrier_arrive(ring.unit_window + buffer * 8);
         barrier_wait(ring.unit_done + buffer * 8, parity);
-        barrier_arrive_once(ring.unit_free + buffer * 8, lane);
+        barrier_arrive(ring.unit_free + buffer * 8);
         write_ignored_row(a, row);
         continue;
       }
@@ -105,8 +105,7 @@ template<class Arguments> struct RingFinisher {
       const RowTarget target = row_target(a, ids, logits, vocab, scale);
       barrier_wait(ring.unit_done + buffer * 8, parity);
       read_tiles(buffer, begin, end);
-      warp_barrier();
-      barrier_arrive_once(ring.unit_free + buffer * 8, lane);
+      barrier_arrive(ring.unit_free + buffer * 8);
       // Before its pieces are counted: those of an ignored row that were not copied are not among them.
       if (target.id == a.options.ignore_index && all_ignored(a, ids)) {
         write_ignored_row(a, row);

@@ -25,7 +25,7 @@ template<class Arguments> struct RingProducer {
     barrier_wait(ring.unit_free + buffer * 8, unit_buffer.parity);
     store_shared_vector(ring.unit(buffer), row, (u32)tile_begin, (u32)tile_end, 0);
     const u32 missing = ring.tiles - (u32)(tile_end - tile_begin);
-    if (missing != 0) barrier_arrive_many(ring.unit_done + buffer * 8, missing);
+    if (missing != 0) barrier_arrive_many(ring.unit_done + buffer * 8, missing * warp_arrivals);
     barrier_arrive(ring.unit_given + buffer * 8);
     unit_buffer.advance(1, row_buffers);
     return buffer;
