@@ -5,8 +5,8 @@
 #   tests/python/run.sh torch      everything, with torch, jax and TRL from PyPI (6 GB of disk)
 #
 # PYTHON names the interpreter, 3.10 or newer. Each environment is made once and installed into again only when its
-# requirements change, so that later runs need no network. Without PyPI there is nothing to test: the step says so and
-# is skipped, but in CI it fails.
+# requirements change, so that later runs need no network. Where pip cannot install them there is nothing to test: the
+# step says why and is skipped, but in CI it fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -23,15 +23,20 @@ give_up() {
   exit 0
 }
 
+# Runs pip, or a script that does, and shows what it says; its first complaint is why it failed.
+with_pip() {
+  local said=$environment/pip.log
+  "$@" 2>&1 | tee "$said" >&2 ||
+    give_up "pip failed: $(grep -m 1 -E '^(WARNING|ERROR)' "$said" | cut -c 1-400)"
+}
+
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
   give_up "$python is older than Python 3.10; name another in PYTHON"
 if [ ! -f "$stamp" ] || [ "$(cat "$stamp")" != "$wanted" ]; then
   "$python" -m venv --clear "$environment" || give_up "$python cannot make environments; install python3-venv"
   echo "Installing $requirements from PyPI into $environment"
-  "$environment/bin/pip" install --quiet --no-compile -r "$requirements" || give_up "PyPI cannot be reached"
-  if [ "$kind" = torch ]; then
-    tests/python/fetch_frameworks.sh "$environment" || give_up "PyPI cannot be reached"
-  fi
+  with_pip "$environment/bin/pip" install --quiet --no-compile -r "$requirements"
+  if [ "$kind" = torch ]; then with_pip tests/python/fetch_frameworks.sh "$environment"; fi
   echo "$wanted" >"$stamp"
 fi
 
