@@ -13,19 +13,16 @@ from . import kernel_registry
 from ._api import (
     contract_id,
     logp,
-    logp_backward,
-    logp_finish,
-    logp_forward,
-    logp_partial,
-    node_count,
     num_threads,
     runtime_info,
     set_num_threads,
     take_errors,
     warmup,
 )
+from ._passes import logp_backward, logp_forward, logp_with_gradient
 from ._results import (
     ForwardResult,
+    GradientResult,
     KernelInfo,
     LogpResult,
     RuntimeInfo,
@@ -33,6 +30,7 @@ from ._results import (
     TargetErrors,
     WarmupReport,
 )
+from ._shards import logp_finish, logp_partial, node_count
 from .errors import (
     BilogpWarning,
     CompileFailed,
@@ -57,6 +55,7 @@ __all__ = [
     "Error",
     "FileError",
     "ForwardResult",
+    "GradientResult",
     "InvalidArgument",
     "KernelInfo",
     "LogpResult",
@@ -77,6 +76,7 @@ __all__ = [
     "logp_finish",
     "logp_forward",
     "logp_partial",
+    "logp_with_gradient",
     "node_count",
     "num_threads",
     "runtime_info",

@@ -3,13 +3,12 @@ copied, results have the type that came in and lie on its device, work is queued
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from . import _checks, _core, _families
-from ._arrays import as_given, current_stream, maximum, note_written
-from ._results import BackEnd, ForwardResult, KernelInfo, LogpResult, RuntimeInfo, Shard, TargetErrors, WarmupReport
-from .errors import InvalidArgument, WrongType
+from ._results import BackEnd, KernelInfo, LogpResult, RuntimeInfo, TargetErrors, WarmupReport
+from .errors import InvalidArgument
 
 _logp_of = _families.logp_of
 
@@ -47,159 +46,6 @@ def logp(
     return function(
         logits, target_ids, ignore_index, validate, temperature, vocab_size, return_lse, numerics, inplace_backward, out
     )
-
-
-def logp_forward(
-    logits: Any,
-    target_ids: Any,
-    ignore_index: int = -100,
-    *,
-    validate: bool | None = None,
-    temperature: Any = 1.0,
-    vocab_size: int | None = None,
-    numerics: str = "portable",
-) -> ForwardResult:
-    """``logp`` without autograd, and with the row state that ``logp_backward`` takes."""
-    results = _core.logp_forward(
-        logits,
-        target_ids,
-        ignore_index,
-        validate,
-        temperature,
-        vocab_size,
-        numerics,
-        True,
-        stream=current_stream(logits),
-    )
-    return ForwardResult(*as_given(logits, *results))
-
-
-def logp_backward(
-    logits: Any,
-    target_ids: Any,
-    grad_logp: Any,
-    row_state: Any = None,
-    ignore_index: int = -100,
-    *,
-    validate: bool | None = None,
-    temperature: Any = 1.0,
-    vocab_size: int | None = None,
-    numerics: str = "portable",
-    inplace: bool = False,
-    out: Any = None,
-    shard_begin: int = 0,
-    full_vocab: int | None = None,
-) -> Any:
-    """The gradient of ``sum(grad_logp * logp)`` for the logits, in their dtype.
-
-    grad_logp: float32 ``[...]``; strides may be 0 (an expanded scalar).
-    row_state: of ``logp_forward`` or, for a shard, of ``logp_finish``; computed again when it is None.
-    inplace: writes over the logits and returns them. out: another array for the gradient.
-    Bad ids have been counted by the forward pass and are not counted again; their rows' gradient is zero.
-    shard_begin, full_vocab: where a shard's logits begin in the whole vocabulary, and its number of columns.
-    """
-    if inplace and out is not None:
-        raise InvalidArgument("inplace and out are both given; expected one of them")
-    if row_state is None:
-        if full_vocab is not None:
-            raise InvalidArgument("a shard's gradient needs the row_state of logp_finish; pass it")
-        options = {"temperature": temperature, "vocab_size": vocab_size, "numerics": numerics, "validate": validate}
-        row_state = logp_forward(logits, target_ids, ignore_index, **options).row_state
-    gradient = _core.logp_backward(
-        logits,
-        target_ids,
-        row_state,
-        grad_logp,
-        ignore_index,
-        validate,
-        temperature,
-        vocab_size,
-        numerics,
-        inplace,
-        out,
-        shard_begin,
-        -1 if full_vocab is None else full_vocab,
-        current_stream(logits),
-    )
-    if inplace or out is not None:
-        note_written(gradient)
-        return gradient
-    return as_given(logits, gradient)[0]
-
-
-def node_count(begin: int, end: int, full_vocab: int) -> int:
-    """Nodes that the columns [begin, end) of a vocabulary contribute to each row."""
-    named = {"begin": begin, "end": end, "full_vocab": full_vocab}
-    return int(_core.node_count(*(_checks.whole_number(name, value) for name, value in named.items())))
-
-
-def logp_partial(
-    logits: Any,
-    target_ids: Any,
-    shard_begin: int,
-    full_vocab: int,
-    ignore_index: int = -100,
-    *,
-    validate: bool | None = None,
-    temperature: Any = 1.0,
-    vocab_size: int | None = None,
-    numerics: str = "portable",
-) -> Shard:
-    """What the columns of one shard contribute. `logits` are ``[..., columns of the shard]`` and begin at column
-    `shard_begin` of `full_vocab`; ids and `vocab_size` count columns of the whole vocabulary."""
-    results = _core.logp_partial(
-        logits,
-        target_ids,
-        shard_begin,
-        full_vocab,
-        ignore_index,
-        validate,
-        temperature,
-        vocab_size,
-        numerics,
-        current_stream(logits),
-    )
-    begin = int(shard_begin)
-    return Shard(begin, begin + logits.shape[-1], *as_given(logits, *results))
-
-
-def logp_finish(
-    shards: Sequence[Shard],
-    target_ids: Any,
-    full_vocab: int,
-    ignore_index: int = -100,
-    *,
-    target_logit: Any = None,
-    validate: bool | None = None,
-    temperature: Any = 1.0,
-    vocab_size: int | None = None,
-    numerics: str = "portable",
-) -> ForwardResult:
-    """Joins the shards of a vocabulary, in any order, to the bits that the whole row would give.
-
-    target_logit: the maximum of the shards' (an all-reduce's result, say); taken from `shards` when it is None.
-    """
-    if not isinstance(shards, Sequence) or not all(isinstance(shard, Shard) for shard in shards):
-        raise WrongType("shards is no sequence of bilogp.Shard; pass those that logp_partial gave, as a list")
-    if not shards:
-        raise InvalidArgument("shards is empty; expected at least one, together covering the vocabulary once")
-    if target_logit is None:
-        target_logit = maximum([shard.target_logit for shard in shards])
-    results = _core.logp_finish(
-        [_checks.whole_number("a shard's begin", shard.begin) for shard in shards],
-        [_checks.whole_number("a shard's end", shard.end) for shard in shards],
-        [shard.nodes for shard in shards],
-        _checks.whole_number("full_vocab", full_vocab),
-        target_ids,
-        target_logit,
-        ignore_index,
-        validate,
-        temperature,
-        vocab_size,
-        numerics,
-        current_stream(target_logit),
-    )
-    return ForwardResult(*as_given(target_logit, *results))
 
 
 def warmup(
@@ -288,11 +134,6 @@ __all__ = [
     "LogpResult",
     "contract_id",
     "logp",
-    "logp_backward",
-    "logp_finish",
-    "logp_forward",
-    "logp_partial",
-    "node_count",
     "num_threads",
     "runtime_info",
     "set_num_threads",

@@ -41,6 +41,19 @@ def logp_backward(
     full_vocab: int,
     stream: int | None = None,
 ) -> Any: ...
+def logp_with_gradient(
+    logits: Any,
+    target_ids: Any,
+    grad_logp: Any,
+    ignore_index: int,
+    validate: bool | None,
+    temperature: Any,
+    vocab_size: int | None,
+    numerics: str,
+    inplace: bool,
+    out: Any,
+    stream: int | None = None,
+) -> tuple[Any, Any, Any]: ...
 def node_count(begin: int, end: int, full_vocab: int) -> int: ...
 def logp_partial(
     logits: Any,

@@ -21,6 +21,14 @@ class ForwardResult(NamedTuple):
     row_state: Any
 
 
+class GradientResult(NamedTuple):
+    """Both passes in one: float32 [...] twice, and the gradient in the logits' dtype."""
+
+    logp: Any
+    lse: Any
+    grad_logits: Any
+
+
 class Shard(NamedTuple):
     """What the columns [begin, end) of the vocabulary contribute to each row."""
 

@@ -7,16 +7,16 @@ that looks at operators (torch.compile, torch.export, fake tensors, function tra
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from . import _arrays, _checks, _core
+from . import _checks, _core
 from ._results import LogpResult
+from ._torch_operators import gradient, no_second_derivative, score, stream_of
 from .errors import InvalidArgument, Unsupported, WrongType
 
-_VALIDATE = (None, True, False)  # as numbers of the operators' schema
 _PLAIN_TYPES = (Tensor, torch.nn.Parameter)
 # Looked up once: a call of few rows is spent mostly in such questions.
 _dispatch_modes = torch._C._len_torch_dispatch_stack
@@ -25,86 +25,6 @@ _transform = torch._C._functorch.peek_interpreter_stack
 _tracing_state = torch._C._get_tracing_state
 _is_compiling = torch.compiler.is_compiling
 _is_grad_enabled = torch.is_grad_enabled
-_backward_pass = torch._C._current_graph_task_id  # -1: none
-_has_exchange = hasattr(Tensor, "__dlpack_c_exchange_api__")
-
-
-def _stream(tensor: Tensor) -> int | None:
-    return None if _has_exchange else _arrays.current_stream(tensor)
-
-
-def _is_repeated() -> bool:
-    """Inside a backward pass, where activation checkpointing repeats what has counted its bad ids before."""
-    return bool(_backward_pass() != -1)
-
-
-def _no_second_derivative() -> NoReturn:
-    raise Unsupported(
-        "the gradient of bilogp.logp has no derivative of its own (double backward); detach it, or call backward "
-        "without create_graph"
-    )
-
-
-# The work itself ------------------------------------------------------------------------------------------------------
-
-
-def _forward(
-    logits: Tensor,
-    target_ids: Tensor,
-    row_temperature: Tensor | None,
-    temperature: float,
-    ignore_index: int,
-    vocab_size: int,
-    validate: int,
-    numerics: str,
-    with_lse: bool = True,
-) -> tuple[Tensor, Tensor, Tensor]:
-    return _core.logp_forward(
-        logits,
-        target_ids,
-        ignore_index,
-        _VALIDATE[validate],
-        temperature if row_temperature is None else row_temperature,
-        None if vocab_size < 0 else vocab_size,
-        numerics,
-        with_lse,
-        _is_repeated(),
-        _stream(logits),
-    )
-
-
-def _gradient(
-    logits: Tensor,
-    target_ids: Tensor,
-    row_state: Tensor,
-    grad_logp: Tensor,
-    row_temperature: Tensor | None,
-    temperature: float,
-    ignore_index: int,
-    vocab_size: int,
-    numerics: str,
-    inplace: bool = False,
-) -> Tensor:
-    result: Tensor = _core.logp_backward(
-        logits,
-        target_ids,
-        row_state,
-        grad_logp.resolve_neg(),
-        ignore_index,
-        False,  # the forward pass has checked them, or was told not to
-        temperature if row_temperature is None else row_temperature,
-        None if vocab_size < 0 else vocab_size,
-        numerics,
-        inplace,
-        None,
-        0,
-        -1,
-        _stream(logits),
-    )
-    return result
-
-
-# Eager autograd -------------------------------------------------------------------------------------------------------
 
 
 class _Gradient(torch.autograd.Function):
@@ -112,11 +32,11 @@ class _Gradient(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Tensor:
-        return _gradient(*arguments)
+        return gradient(*arguments)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        _no_second_derivative()
+        no_second_derivative()
 
 
 class _Logp(torch.autograd.Function):
@@ -125,7 +45,7 @@ class _Logp(torch.autograd.Function):
         ctx: Any, logits: Tensor, target_ids: Tensor, row_temperature: Tensor | None, inplace: bool, with_lse: bool,
         temperature: float, ignore_index: int, vocab_size: int, validate: int, numerics: str,
     ) -> Any:  # fmt: skip
-        logp, lse, row_state = _forward(
+        logp, lse, row_state = score(
             logits, target_ids, row_temperature, temperature, ignore_index, vocab_size, validate, numerics, with_lse
         )
         ctx.save_for_backward(logits, target_ids, row_state, row_temperature)
@@ -143,70 +63,12 @@ class _Logp(torch.autograd.Function):
         if torch.is_grad_enabled():
             grad = _Gradient.apply(*arguments)
         elif ctx.inplace:
-            _gradient(*arguments, True)  # type: ignore[call-arg]
+            gradient(*arguments, True)  # type: ignore[call-arg]
             torch.autograd.graph.increment_version(logits)
             grad = logits.detach()
         else:
-            grad = _gradient(*arguments)
+            grad = gradient(*arguments)
         return (grad,) + (None,) * 9
-
-
-# Operators ------------------------------------------------------------------------------------------------------------
-
-_library = torch.library.Library("bilogp", "DEF")
-_OPTIONS = "Tensor? row_temperature, float temperature, int ignore_index, int vocab_size"
-_library.define(
-    f"logp(Tensor logits, Tensor target_ids, {_OPTIONS}, int validate, str numerics) -> (Tensor, Tensor, Tensor)"
-)
-_library.define(
-    f"logp_backward(Tensor logits, Tensor target_ids, Tensor row_state, Tensor grad_logp, {_OPTIONS}, str numerics)"
-    " -> Tensor"
-)
-
-
-for _device in ("CPU", "CUDA"):
-    _library.impl("logp", _forward, _device)
-    _library.impl("logp_backward", _gradient, _device)
-
-
-def _fake_logp(logits: Tensor, target_ids: Tensor, *options: Any) -> tuple[Tensor, Tensor, Tensor]:
-    rows = logits.shape[:-1]
-    return (
-        logits.new_empty(target_ids.shape, dtype=torch.float32),
-        logits.new_empty(rows, dtype=torch.float32),
-        logits.new_empty((*rows, 2), dtype=torch.int32),
-    )
-
-
-def _fake_backward(logits: Tensor, *arguments: Any) -> Tensor:
-    return logits.new_empty(logits.shape)
-
-
-def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-    logits, target_ids, row_temperature, *options, _validate, numerics = inputs
-    _, lse, row_state = output
-    ctx.save_for_backward(logits, target_ids, row_state, row_temperature)
-    ctx.options = (*options, numerics)
-    ctx.mark_non_differentiable(lse, row_state)
-
-
-def _operator_backward(ctx: Any, grad_logp: Tensor, *others: Any) -> Any:
-    logits, target_ids, row_state, row_temperature = ctx.saved_tensors
-    grad = torch.ops.bilogp.logp_backward(logits, target_ids, row_state, grad_logp, row_temperature, *ctx.options)
-    return (grad,) + (None,) * 7
-
-
-def _refuse_double_backward(ctx: Any, *grads: Any) -> Any:
-    _no_second_derivative()
-
-
-torch.library.register_fake("bilogp::logp", _fake_logp, lib=_library)
-torch.library.register_fake("bilogp::logp_backward", _fake_backward, lib=_library)
-torch.library.register_autograd("bilogp::logp", _operator_backward, setup_context=_keep_for_backward, lib=_library)
-torch.library.register_autograd("bilogp::logp_backward", _refuse_double_backward, lib=_library)
-
-
-# bilogp.logp ----------------------------------------------------------------------------------------------------------
 
 
 def _is_plain(logits: Tensor) -> bool:
@@ -272,7 +134,7 @@ def logp(
             temperature = _split_temperature(logits, temperature)[0]
         result = _core.logp(
             logits, target_ids, ignore_index, validate, temperature, vocab_size, return_lse, numerics,
-            inplace_backward, out, _stream(logits),
+            inplace_backward, out, stream_of(logits),
         )  # fmt: skip
         if out is not None:
             torch.autograd.graph.increment_version(out)

@@ -87,6 +87,13 @@ nb::object logp_forward(nb::handle logits, nb::handle target_ids, nb::handle ign
   return nb::make_tuple(results.logp, results.lse, results.row_state);
 }
 
+// Where a gradient goes: over the logits, into the caller's array, or into a new one.
+nb::object gradient_array(const TensorArgument& logits, bool inplace, nb::handle out) {
+  if (inplace) return nb::borrow(logits.object());
+  if (!out.is_none()) return nb::borrow(out);
+  return new_array(logits, {logits.view(), logits.view().rank}, logits.view().dtype);
+}
+
 nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::handle state_object,
                          nb::handle grad_object, nb::handle ignore_index, nb::handle validate, nb::handle temperature,
                          nb::handle vocab_size, nb::handle numerics, nb::handle inplace_object, nb::handle out,
@@ -97,13 +104,7 @@ nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::ha
   const TensorArgument row_state("row_state", state_object);
   const TensorArgument grad_logp("grad_logp", grad_object);
   const CallOptions options({ignore_index, validate, temperature, vocab_size, numerics, stream}, logits);
-  nb::object result;
-  if (inplace)
-    result = nb::borrow(logits_object);
-  else if (!out.is_none())
-    result = nb::borrow(out);
-  else
-    result = new_array(logits, {logits.view(), logits.view().rank}, logits.view().dtype);
+  nb::object result = gradient_array(logits, inplace, out);
   const TensorArgument grad_logits(out.is_none() ? "grad_logits" : "out", result, Access::write);
 
   LogpBackwardArgs args{.logits = logits.view(),
@@ -122,6 +123,37 @@ nb::object logp_backward(nb::handle logits_object, nb::handle ids_object, nb::ha
   return result;
 }
 
+nb::object logp_with_gradient(nb::handle logits_object, nb::handle ids_object, nb::handle grad_object,
+                              nb::handle ignore_index, nb::handle validate, nb::handle temperature,
+                              nb::handle vocab_size, nb::handle numerics, nb::handle inplace_object, nb::handle out,
+                              nb::handle stream) {
+  const bool inplace = truth("inplace", inplace_object);
+  const TensorArgument logits("logits", logits_object, inplace ? Access::write : Access::read);
+  const TensorArgument ids("target_ids", ids_object);
+  const TensorArgument grad_logp("grad_logp", grad_object);
+  const CallOptions options({ignore_index, validate, temperature, vocab_size, numerics, stream}, logits);
+  const int leading = logits.view().rank > 0 ? logits.view().rank - 1 : 0;
+  const nb::object logp_object = new_array(logits, {logits.view(), leading}, DType::float32);
+  const nb::object lse_object = new_array(logits, {logits.view(), leading}, DType::float32);
+  const nb::object gradient = gradient_array(logits, inplace, out);
+  const TensorArgument logp("logp", logp_object, Access::write);
+  const TensorArgument lse("lse", lse_object, Access::write);
+  const TensorArgument grad_logits(out.is_none() ? "grad_logits" : "out", gradient, Access::write);
+
+  const LogpGradientArgs args{.logits = logits.view(),
+                              .target_ids = ids.view(),
+                              .grad_logp = grad_logp.view(),
+                              .logp = logp.view(),
+                              .lse = lse.view(),
+                              .grad_logits = grad_logits.view(),
+                              .in_place = inplace,
+                              .options = options.options(),
+                              .stream = options.stream()};
+  run(specialization_of(Operator::logp_with_gradient, args.logits, args.target_ids, args.options), args.logits.device,
+      [&args](Runtime& runtime) { runtime.logp_with_gradient(args); });
+  return nb::make_tuple(logp_object, lse_object, gradient);
+}
+
 } // namespace
 
 void bind_rows(nb::module_& module) {
@@ -137,6 +169,10 @@ void bind_rows(nb::module_& module) {
              arg("grad_logp").none(), arg("ignore_index").none(), arg("validate").none(), arg("temperature").none(),
              arg("vocab_size").none(), arg("numerics").none(), arg("inplace").none(), arg("out").none(),
              arg("shard_begin").none(), arg("full_vocab").none(), arg("stream").none() = nb::none());
+  module.def("logp_with_gradient", logp_with_gradient, arg("logits").none(), arg("target_ids").none(),
+             arg("grad_logp").none(), arg("ignore_index").none(), arg("validate").none(), arg("temperature").none(),
+             arg("vocab_size").none(), arg("numerics").none(), arg("inplace").none(), arg("out").none(),
+             arg("stream").none() = nb::none());
 }
 
 } // namespace bilogp::python

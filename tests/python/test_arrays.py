@@ -126,6 +126,27 @@ def test_gradient_into_out_and_in_place(logits, ids):
     assert canon.same_bits(logits, expected)
 
 
+def test_both_passes_in_one(arrays, logits, ids, rng):
+    """Whole batches, single rows, and rows so long and few that they are cut."""
+    for columns in (100, 70_000):
+        logits = rng.standard_normal((4, 6, columns), dtype=np.float32)
+        upstream = np.linspace(-1, 1, 24, dtype=np.float32).reshape(4, 6)
+        for rows in (slice(None), slice(1, 2)):
+            x, t, g = (arrays.make(array[rows]) for array in (logits, ids, upstream))
+            forward = bilogp.logp_forward(x, t, temperature=0.7)
+            result = bilogp.logp_with_gradient(x, t, g, temperature=0.7)
+            assert isinstance(result, bilogp.GradientResult) and type(result.grad_logits) is type(x)
+            gradient = bilogp.logp_backward(x, t, g, forward.row_state, temperature=0.7)
+            for one, other in zip(result, (forward.logp, forward.lse, gradient)):
+                assert canon.same_bits(arrays.back(one), arrays.back(other))
+            out = arrays.make(np.zeros_like(logits[rows]))
+            assert bilogp.logp_with_gradient(x, t, g, temperature=0.7, out=out).grad_logits is out
+            assert bilogp.logp_with_gradient(x, t, g, temperature=0.7, inplace=True).grad_logits is x
+            assert canon.same_bits(arrays.back(out), arrays.back(x)) and canon.same_bits(
+                arrays.back(out), arrays.back(gradient)
+            )
+
+
 class OnlyDlpack:
     """An array of some other library, with nothing but the standard's two methods."""
 

@@ -70,6 +70,10 @@ CASES = {
     "in place, read-only": (
         ValueError, "read-only", lambda: bilogp.logp_backward(read_only((2, 8)), T, X[:, 0].copy(), inplace=True)
     ),
+    "both passes, in place and out": (
+        ValueError, "both given", lambda: bilogp.logp_with_gradient(X, T, X[:, 0], inplace=True, out=X)
+    ),
+    "both passes, K ids": (ValueError, "target_ids", lambda: bilogp.logp_with_gradient(X, T[:, None], X[:, 0].copy())),
     "in place and out": (
         ValueError, "both given", lambda: bilogp.logp_backward(X, T, X[:, 0], inplace=True, out=np.zeros((2, 8), "f4"))
     ),
@@ -145,6 +149,12 @@ def test_bad_ids_are_counted_once_per_step(arrays, columns):
     gradient = arrays.back(bilogp.logp_backward(x, t, arrays.make(upstream), state, validate=False))
     assert gradient[0].any() and not gradient[1:].any()
     assert bilogp.take_errors(device).count == 2
+    bilogp.logp_with_gradient(x, t, arrays.make(upstream), validate=False)
+    if device == "cuda":
+        import torch
+
+        torch.cuda.synchronize()
+    assert bilogp.take_errors(device) == (2, 1, columns + 9)
 
 
 def test_warnings_arrive_in_python(tmp_path):

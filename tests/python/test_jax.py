@@ -69,10 +69,16 @@ def test_every_result_is_an_array_of_jax(logits, ids):
         [bilogp.logp_partial(a[..., b : b + 250], i, b, 500) for b in (0, 250)] for a, i in ((x, t), (stored, ids))
     ]
     ours, numpys = (
-        [*bilogp.logp_forward(a, i), bilogp.logp_backward(a, i, u), *s[1][2:], *bilogp.logp_finish(s, i, 500)]
+        [
+            *bilogp.logp_forward(a, i),
+            bilogp.logp_backward(a, i, u),
+            *bilogp.logp_with_gradient(a, i, u),
+            *s[1][2:],
+            *bilogp.logp_finish(s, i, 500),
+        ]
         for a, i, u, s in ((x, t, g, shards[0]), (stored, ids, upstream, shards[1]))
     )
-    assert len(ours) == 9
+    assert len(ours) == 12
     for one, other in zip(ours, numpys):
         assert isinstance(one, jax.Array) and one.dtype == other.dtype
         assert canon.same_bits(np.asarray(one), other)

@@ -51,9 +51,9 @@ def function_of(wheel, path, name, monkeypatch, absent):
 
 
 @pytest.fixture
-def inputs():
+def inputs(device):
     torch.manual_seed(3)
-    return torch.randn(2, 7, 500, requires_grad=True), torch.randint(0, 500, (2, 7))
+    return torch.randn(2, 7, 500).to(device).requires_grad_(), torch.randint(0, 500, (2, 7)).to(device)
 
 
 def same_parameters(one, other):

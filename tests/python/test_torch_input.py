@@ -121,7 +121,8 @@ WITHOUT_EXCHANGE = "BILOGP_TEST_WITHOUT_EXCHANGE"
 def test_torch_without_an_exchange_table():
     """Older releases, whose tensors come through __dlpack__ alone: the tests of torch and of arrays once more."""
     here = Path(__file__).parent
-    files = [here / name for name in ("test_arrays.py", "test_errors.py", "test_torch.py", "test_torch_input.py")]
+    names = ("test_arrays.py", "test_errors.py", "test_torch.py", "test_torch_cuda.py", "test_torch_input.py")
+    files = [here / name for name in names]
     command = [
         sys.executable,
         "-m",
