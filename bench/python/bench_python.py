@@ -176,8 +176,27 @@ def cuda_passes(library, rows, vocab):
     leaf = x.requires_grad_()
     logp = bilogp.logp(leaf, t)
     own = event_ms(lambda: torch.autograd.grad(logp, leaf, g, retain_graph=True), 15)
-    cpp = event_ms(library.backward(x.detach(), t, out, g, torch.empty_like(x)), 15)
+    gradient = torch.empty_like(x)
+    cpp = event_ms(library.backward(x.detach(), t, out, g, gradient), 15)
     line(f"[{rows}, {vocab}] backward", own, "ms", f"C++ {cpp:.3f} ms, {100 * (own / cpp - 1):+.1f} %")
+    cpp = event_ms(library.with_gradient(x.detach(), t, out, g, gradient), 15)
+    own = event_ms(lambda: bilogp.logp_with_gradient(x.detach(), t, g, out=gradient), 15)
+    line(f"[{rows}, {vocab}] both in one", own, "ms", f"C++ {cpp:.3f} ms, {100 * (own / cpp - 1):+.1f} %")
+
+
+def cuda_few_rows(library, event_ms):
+    """Behind a flushed cache, as bench/cuda has them."""
+    import torch
+    from library import Outputs
+
+    import bilogp
+
+    flush = torch.empty(1 << 28, dtype=torch.uint8, device="cuda")
+    x, t = torch.randn(256, 128256, device="cuda").bfloat16(), torch.randint(0, 128256, (256,), device="cuda")
+    for rows in (1, 8, 64, 256):
+        cpp = event_ms(library.logp(x[:rows], t[:rows], Outputs(rows)), 40, flush)
+        own = event_ms(lambda: bilogp.logp(x[:rows], t[:rows], return_lse=True), 40, flush)
+        line(f"[{rows}, 128256] forward", 1e3 * own, "us", f"C++ {1e3 * cpp:.2f} us")
 
 
 def section_cuda(arguments):
@@ -187,11 +206,13 @@ def section_cuda(arguments):
 
     sys.path.insert(0, str(BENCH / "cuda"))
     from library import Library, Outputs
+    from timing import median_ms as event_ms
 
     library = Library(str(next((Path(bilogp.__file__).parent / "lib").glob("libbilogp.so*"))))
     print(torch.cuda.get_device_name())
     for rows, vocab in ((4096, 32768), (4096, 128256), (4096, 151936), (8192, 128256)):
         cuda_passes(library, rows, vocab)
+    cuda_few_rows(library, event_ms)
     x, t = torch.randn(1, 32768, device="cuda", dtype=torch.bfloat16), torch.tensor([5], device="cuda")
     call, options = library.logp(x, t, Outputs(1)), {"calls": 2000, "repeats": 5}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,9 @@ def name_of(array: Any) -> str:
 
 def find(array: Any) -> Logp:
     """Remembers and returns the implementation for the type of `array`."""
-    family = name_of(array)
+    # What torch.compile cannot look at in some releases, it need not: the type's modules.
+    is_torch = isinstance(array, getattr(sys.modules.get("torch"), "Tensor", ()))
+    family = "torch" if is_torch else name_of(array)
     implementation: Logp
     if family == "torch":
         from . import _torch

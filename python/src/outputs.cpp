@@ -1,9 +1,11 @@
 #include "outputs.hpp"
 
+#include <algorithm>
 #include <span>
 #include <string>
 
 #include "bilogp/error.hpp"
+#include "known_type.hpp"
 #include "numpy_arrays.hpp"
 
 namespace nb = nanobind;
@@ -50,11 +52,51 @@ nb::object new_exchanged(const TensorArgument& model, std::span<std::int64_t> sh
   return nb::steal(static_cast<PyObject*>(object));
 }
 
+nb::object tuple_of(std::span<const std::int64_t> numbers) {
+  nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    PyTuple_SetItem(tuple.ptr(), static_cast<Py_ssize_t>(i), PyLong_FromLongLong(numbers[i]));
+  return tuple;
+}
+
+// torch's names, looked up once.
+struct Torch {
+  nb::object empty_strided; // the fastest of its makers
+  nb::object dtypes[5];     // by DType
+
+  static const Torch& get() {
+    static const auto* const instance = new Torch;
+    return *instance;
+  }
+
+private:
+  Torch() {
+    const nb::module_ torch = nb::module_::import_("torch");
+    empty_strided = torch.attr("empty_strided");
+    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::int32, DType::int64})
+      dtypes[static_cast<int>(dtype)] = torch.attr(std::string(to_string(dtype)).c_str());
+  }
+};
+
+// On a GPU torch's own allocator must know the memory: of what comes through DLPack its graph trees want nothing, and
+// Tensor.record_stream would silently do nothing.
+nb::object new_torch(const TensorArgument& model, std::span<const std::int64_t> shape, DType dtype) {
+  std::int64_t strides[TensorView::max_rank + 1];
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0; stride *= std::max<std::int64_t>(1, shape[d])) strides[d] = stride;
+  const Torch& torch = Torch::get();
+  return torch.empty_strided(tuple_of(shape), tuple_of({strides, shape.size()}),
+                             nb::arg("dtype") = torch.dtypes[static_cast<int>(dtype)],
+                             nb::arg("device") = model.object().attr("device"));
+}
+
 } // namespace
 
 nb::object new_array(const TensorArgument& model, const OutputShape& shape, DType dtype) {
   Extents extents(shape);
-  if (is_numpy(model.object().ptr())) return new_numpy(extents.all(), dtype);
+  const KnownType& known = known_type(model.object().ptr());
+  if (known.is_numpy) return new_numpy(extents.all(), dtype);
+  if (known.is_torch && model.view().device.type != DeviceType::cpu) return new_torch(model, extents.all(), dtype);
   if (model.exchange() != nullptr) return new_exchanged(model, extents.all(), dtype);
   nb::list list;
   for (const std::int64_t extent : extents.all()) list.append(extent);

@@ -1,9 +1,9 @@
 #include "tensor_argument.hpp"
 
 #include <string>
-#include <unordered_map>
 
 #include "bilogp/error.hpp"
+#include "known_type.hpp"
 #include "numpy_arrays.hpp"
 #include "python_error.hpp"
 
@@ -102,46 +102,6 @@ TensorView view_of(const std::string& name, const dlpack::DLTensor& tensor, nb::
   return from_dlpack(tensor);
 }
 
-const DlpackExchange* find_exchange(nb::handle type) {
-  const nb::object capsule = nb::getattr(type, DlpackExchange::attribute, nb::none());
-  if (PyCapsule_IsValid(capsule.ptr(), DlpackExchange::capsule_name) == 0) return nullptr;
-  const auto* table =
-      static_cast<const DlpackExchange*>(PyCapsule_GetPointer(capsule.ptr(), DlpackExchange::capsule_name));
-  while (table != nullptr && table->version.major > 1) table = table->previous;
-  return table != nullptr && table->version.major == 1 && table->view_from_python != nullptr ? table : nullptr;
-}
-
-struct KnownType {
-  const DlpackExchange* exchange = nullptr;
-  bool has_array_interface = false;
-  bool is_numpy = false;
-  bool is_masked = false;
-  bool is_jax = false;
-};
-
-bool derives_from_ndarray(nb::handle type) {
-  const nb::object modules = nb::module_::import_("sys").attr("modules");
-  const nb::object numpy = modules.attr("get")("numpy");
-  if (numpy.is_none()) return false;
-  return PyObject_IsSubclass(type.ptr(), nb::object(numpy.attr("ndarray")).ptr()) == 1;
-}
-
-const KnownType& known_type(PyObject* object) {
-  static auto* types = new std::unordered_map<PyTypeObject*, KnownType>;
-  PyTypeObject* const type = Py_TYPE(object);
-  if (const auto found = types->find(type); found != types->end()) return found->second;
-  const nb::handle handle(reinterpret_cast<PyObject*>(type));
-  KnownType known;
-  known.exchange = find_exchange(handle);
-  known.has_array_interface = nb::hasattr(handle, "__array_struct__");
-  known.is_numpy = derives_from_ndarray(handle);
-  known.is_masked = known.is_numpy && nb::hasattr(handle, "mask");
-  known.is_jax =
-      nb::cast<std::string>(nb::module_::import_("bilogp._families").attr("name_of")(nb::handle(object))) == "jax";
-  Py_INCREF(reinterpret_cast<PyObject*>(type)); // so that no other type gets its address
-  return types->emplace(type, known).first->second;
-}
-
 bool is_true(nb::handle object, const char* attribute) {
   return nb::getattr(object, attribute, nb::none()).ptr() == Py_True;
 }
@@ -191,14 +151,6 @@ nb::object dlpack_capsule(nb::handle object, nb::handle method) {
 }
 
 } // namespace
-
-const DlpackExchange* exchange_of(PyObject* object) {
-  return known_type(object).exchange;
-}
-
-bool is_numpy(PyObject* object) {
-  return known_type(object).is_numpy;
-}
 
 TensorArgument::TensorArgument(const char* name, nb::handle object, Access access) : object_(object) {
   const KnownType& known = known_type(object.ptr());

@@ -16,12 +16,6 @@ namespace bilogp::python {
 
 enum class Access : std::uint8_t { read, write };
 
-// The exchange table of an object's type, or null. Types are remembered: they are few, and never go.
-const DlpackExchange* exchange_of(PyObject* object);
-
-// True for numpy.ndarray itself and its subclasses.
-bool is_numpy(PyObject* object);
-
 class TensorArgument {
 public:
   // `name` is the argument's, for the errors. Throws WrongType for an object or dtype that is none of ours,

@@ -52,6 +52,17 @@ def test_streams_and_graphs():
     assert torch.equal(logp, expected) and torch.equal(grad, gradient)
 
 
+def test_results_are_memory_of_torchs_own():
+    """Which record_stream needs to do anything, and torch's graph trees to take it."""
+    x = torch.randn(4, 600, device="cuda", dtype=torch.bfloat16)
+    t, g = torch.arange(4, device="cuda"), torch.ones(4, device="cuda")
+    forward = bilogp.logp_forward(x, t)
+    results = [bilogp.logp(x, t), *forward, bilogp.logp_backward(x, t, g, forward.row_state)]
+    results += [*bilogp.logp_with_gradient(x, t, g), *answers(x, t), *bilogp.logp_partial(x, t, 0, 600)[2:]]
+    for result in results:
+        assert torch._C._has_Standard_Deleter(result.untyped_storage()._cdata)
+
+
 def test_replays_count_bad_ids_once_each():
     x = torch.randn(8, 1000, device="cuda", requires_grad=True)
     t = torch.tensor([1, 2, 3, 1000, -100, 4, 5, 6], device="cuda")
