@@ -8,7 +8,7 @@
 namespace bilogp {
 
 LeafTable leaf_table_of(const Runtime& runtime, DType logits, std::int64_t logit_count, int threads) {
-  constexpr std::int64_t worth_a_table = std::int64_t{2} * 65536;
+  constexpr std::int64_t worth_a_table = 2 * kernel::leaf_count;
   if (logits == DType::float32 || runtime.target() != "cpu:x86-64-v2") // the one level without multiply-adds
     return LeafTable::none;
   return logit_count / threads >= worth_a_table ? LeafTable::made : LeafTable::if_there;
@@ -19,9 +19,8 @@ void lend_leaf_table(kernel::RowOptions& options, LeafTable table) noexcept {
   struct Free {
     void operator()(float* memory) const noexcept { std::free(memory); }
   };
-  constexpr std::size_t leaves_and_label = 65536 + 1;
   static thread_local std::unique_ptr<float, Free> memory; // zeros: a table of no temperature
-  if (memory == nullptr) memory.reset(static_cast<float*>(std::calloc(leaves_and_label, sizeof(float))));
+  if (memory == nullptr) memory.reset(static_cast<float*>(std::calloc(kernel::leaf_table_floats, sizeof(float))));
   options.leaf_table = memory.get();
   options.makes_leaf_table = table == LeafTable::made ? 1 : 0;
 }

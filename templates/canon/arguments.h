@@ -17,6 +17,9 @@ struct RowStrides {
   i64 outer, inner;
 };
 
+// A leaf for every logit of 16 bits, and behind them what they were made for.
+constexpr i64 leaf_count = 65536, leaf_table_floats = leaf_count + 1;
+
 // Options shared by all operators.
 struct RowOptions {
   i64 inner_rows;                 // rows per step of the outer stride
@@ -26,7 +29,7 @@ struct RowOptions {
   RowStrides temperature_strides; //
   float temperature;              // used when temperature_rows is null; checked by the host
   i64* errors;                    // int64[4] or null: count, lowest bad row, its id, reserved
-  float* leaf_table;              // CPU: 65,537 floats of the calling thread, or null (device/cpu/leaf_table.h)
+  float* leaf_table;              // CPU: leaf_table_floats of the calling thread, or null (device/cpu/leaf_table.h)
   i64 makes_leaf_table;           // 1 where the call is large enough to make the table for it
 };
 

@@ -26,11 +26,17 @@ template<class F> CANON_FN F leaf_value(F f) {
 }
 
 // p * 2^(n - R) as one binary32. `magic` is round_magic - R. Exact for |x| * c <= 2^21, |x| <= B, |R| <= 2^20 and
-// n - R in [-125, 126]; outside of that the bits wrap and the caller must throw the result away.
-template<class F> CANON_FN F leaf_scaled(F x, F c, F magic) {
-  const F rounded = fused(x, c, magic);
+// n - R in [-125, 126]; outside of that the bits wrap and the caller must throw the result away. `rounded` is
+// round_magic + (n - R), and below that of any of these for logits below all of these.
+template<class F> CANON_FN F leaf_scaled(F x, F c, F magic, F& rounded) {
+  rounded = fused(x, c, magic);
   const F f = fused(x, c, -(rounded - magic));
   return lanes_from_bits<F>(bits_of(leaf_value(f)) + (bits_of(rounded) << 23));
+}
+
+template<class F> CANON_FN F leaf_scaled(F x, F c, F magic) {
+  F rounded;
+  return leaf_scaled(x, c, magic, rounded);
 }
 
 // (p, n) of every finite or -inf x; a zero leaf is (+0.0, zero_exponent). NaN and +inf are the caller's to find.

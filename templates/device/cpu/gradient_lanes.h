@@ -4,6 +4,7 @@
 
 #include "canon/gradient.h"
 #include "device/cpu/leaves.h"
+#include "device/cpu/storage.h"
 
 namespace canon {
 
@@ -12,7 +13,7 @@ namespace canon {
 // least is 2^-125.5 then. Other rows go the general way.
 struct NearGradient {
   static constexpr int vectors = lockstep;
-  static constexpr bool gives_subnormals = false;
+  static constexpr Values gives = Values::normal_numbers;
   FloatLanes c, floor, factor;
 
   CANON_MEMBER bool prepare(Node sum, const Scale& scale, float row_factor) {
@@ -41,25 +42,33 @@ struct NearGradient {
   }
 };
 #else
+// As gradient_near, with the exponent of the sum taken off in the first step. It is made even for that, so that a tie
+// still goes to the even n; the factor takes the rest, which is exact. Logits need not be raised: far below, whatever
+// the steps make of them, the first one's result stays below the floor's.
 struct NearGradient {
   static constexpr int vectors = lockstep;
-  static constexpr bool gives_subnormals = true;
-  FloatLanes c, low, factor;
-  i32 E;
+  static constexpr Values gives = Values::numbers;
+  FloatLanes c, magic, floor, factor;
 
   CANON_MEMBER bool prepare(Node sum, const Scale& scale, float row_factor) {
+    const float magnitude = row_factor < 0.0f ? -row_factor : row_factor;
     float lowest;
-    if (!is_near(sum, scale, lowest)) return false;
+    if (!is_near(sum, scale, lowest) || !(magnitude < 0x1p127f)) return false;
+    const i32 odd = sum.E & 1, reference = sum.E + odd;
     c = splat<FloatLanes>(scale.c);
-    low = splat<FloatLanes>(lowest);
-    factor = splat<FloatLanes>(row_factor);
-    E = sum.E;
+    magic = splat<FloatLanes>(round_magic - (float)reference);
+    floor = splat<FloatLanes>(round_magic + (float)(gradient_floor - odd));
+    factor = splat<FloatLanes>(odd != 0 ? row_factor * 2.0f : row_factor);
     return true;
   }
 
   template<int Count> CANON_MEMBER void of(FloatLanes* x) const {
     CANON_UNROLLED
-    for (int i = 0; i < Count; ++i) x[i] = gradient_near<FloatLanes>(x[i], c, low, E, factor);
+    for (int i = 0; i < Count; ++i) {
+      FloatLanes rounded;
+      const FloatLanes leaf = leaf_scaled(x[i], c, magic, rounded);
+      x[i] = select(rounded >= floor, leaf * factor, splat<FloatLanes>(0.0f));
+    }
   }
 };
 #endif

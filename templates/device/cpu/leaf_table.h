@@ -11,8 +11,6 @@ namespace canon {
 
 template<class S> constexpr bool uses_leaf_table = BILOGP_SOFTWARE_FMA != 0 && sizeof(typename S::Stored) == 2;
 
-constexpr i64 leaf_count = 65536;
-
 // Logits that |x * c| takes out of the window get whatever is computed; a stream does not use what it gets for them.
 template<class S> CANON_COLD void fill_leaf_table(float* table, float c) {
   for (i64 first = 0; first < leaf_count; first += S::group_columns) {

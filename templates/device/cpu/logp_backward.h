@@ -36,7 +36,7 @@ CANON_COLD void part_of_group(const GradientRow& row, i64 begin, i64 columns, co
   FloatLanes x[Logits::group_vectors];
   Logits::read(copy, x);
   gradient.template of<Logits::group_vectors>(x);
-  Logits::template write<true>(copy, x, false);
+  Logits::template write<Values::any>(copy, x, false);
   for (i64 i = 0; i < columns; ++i) store(row.out + begin + i, copy[i]);
 }
 
@@ -58,7 +58,7 @@ CANON_FN i64 whole_groups(const GradientRow& row, i64 begin, bool past_cache, co
     gradient.template of<Count * vectors>(x);
     CANON_UNROLLED
     for (int i = 0; i < Count; ++i)
-      Logits::template write<Gradient::gives_subnormals>(row.out + j + i * width, x + i * vectors, past_cache);
+      Logits::template write<Gradient::gives>(row.out + j + i * width, x + i * vectors, past_cache);
   }
   return j;
 }
@@ -79,7 +79,7 @@ template<class Gradient> CANON_FN void each_group(const GradientRow& row, const 
 
 struct FarGradient {
   static constexpr int vectors = 1;
-  static constexpr bool gives_subnormals = true;
+  static constexpr Values gives = Values::any;
   const GradientRow& row;
   template<int Count> CANON_MEMBER void of(FloatLanes* x) const {
 #pragma clang loop unroll(disable)

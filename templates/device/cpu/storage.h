@@ -48,11 +48,15 @@ template<class V> CANON_FN void store_gradient(void* address, V value, bool past
     store_vector(address, value);
 }
 
+// What is known of the gradients that are to be written.
+enum class Values { any, numbers, normal_numbers };
+
 struct Float32 {
   typedef float Stored;
   static constexpr int group_columns = 16, group_vectors = 1;
   typedef u32 Word;
   typedef UIntLanes Words;
+  typedef IntLanes SignedWords;
   static constexpr u32 sign_bit = 0x80000000u, infinity = 0x7f800000u;
   CANON_FN float widen(float x) { return x; }
   CANON_FN float narrow(float x) { return x != x ? quiet_nan() : x; }
@@ -63,7 +67,7 @@ struct Float32 {
   CANON_FN void read(const float* p, FloatLanes* x) { x[0] = load_vector<FloatLanes>(p); }
   // Largest magnitude that does not exceed `limit`, in stored bits.
   CANON_FN u32 magnitude_limit(float limit) { return bits_from_float(limit); }
-  template<bool> CANON_FN void write(float* p, const FloatLanes* y, bool past_cache) {
+  template<Values> CANON_FN void write(float* p, const FloatLanes* y, bool past_cache) {
     store_gradient(p, y[0], past_cache);
   }
 };
@@ -73,6 +77,7 @@ struct Bfloat16 {
   static constexpr int group_columns = 32, group_vectors = 2;
   typedef u16 Word;
   typedef PairLanes Words;
+  typedef short SignedWords __attribute__((vector_size(64)));
   static constexpr u32 sign_bit = 0x8000u, infinity = 0x7f80u;
   CANON_FN float widen(u16 x) { return float_from_bits((u32)x << 16); }
   CANON_FN u16 narrow(float x) {
@@ -90,27 +95,28 @@ struct Bfloat16 {
   CANON_FN void read(const u16* p, FloatLanes* x) { unpack(load_vector<Words>(p), x); }
   CANON_FN u32 magnitude_limit(float limit) { return bits_from_float(limit) >> 16; }
   // Rounded to nearest even, in the upper half of each lane.
-  CANON_FN UIntLanes rounded(FloatLanes y) {
+  template<Values Known> CANON_FN UIntLanes rounded(FloatLanes y) {
     const UIntLanes bits = bits_of(y);
     const UIntLanes up = bits + (((bits >> 16) & 1u) + 0x7fffu);
+    if constexpr (Known != Values::any) return up;
     return select(y != y, (UIntLanes)(UIntLanes{} + 0x7fc00000u), up);
   }
-  CANON_FN PairLanes packed_by_integers(const FloatLanes* y) {
-    return __builtin_bit_cast(PairLanes, (rounded(y[0]) >> 16) | (rounded(y[1]) & 0xffff0000u));
+  template<Values Known> CANON_FN PairLanes packed_by_integers(const FloatLanes* y) {
+    return __builtin_bit_cast(PairLanes, (rounded<Known>(y[0]) >> 16) | (rounded<Known>(y[1]) & 0xffff0000u));
   }
 #if defined(__AVX512BF16__)
   // The instruction takes subnormal values for zeros.
-  template<bool HasSubnormals> CANON_FN PairLanes packed(const FloatLanes* y) {
-    if constexpr (HasSubnormals) return packed_by_integers(y);
+  template<Values Known> CANON_FN PairLanes packed(const FloatLanes* y) {
+    if constexpr (Known != Values::normal_numbers) return packed_by_integers<Known>(y);
     const PairLanes halves = __builtin_bit_cast(PairLanes, __builtin_ia32_cvtne2ps2bf16_512(y[1], y[0]));
     return __builtin_shufflevector(halves, halves, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23, 8, 24, 9, 25,
                                    10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
   }
 #else
-  template<bool HasSubnormals> CANON_FN PairLanes packed(const FloatLanes* y) { return packed_by_integers(y); }
+  template<Values Known> CANON_FN PairLanes packed(const FloatLanes* y) { return packed_by_integers<Known>(y); }
 #endif
-  template<bool HasSubnormals> CANON_FN void write(u16* p, const FloatLanes* y, bool past_cache) {
-    store_gradient(p, packed<HasSubnormals>(y), past_cache);
+  template<Values Known> CANON_FN void write(u16* p, const FloatLanes* y, bool past_cache) {
+    store_gradient(p, packed<Known>(y), past_cache);
   }
 };
 
@@ -151,6 +157,7 @@ struct Float16 {
 #if defined(__AVX512BW__)
   static constexpr int group_columns = 32, group_vectors = 2;
   typedef PairLanes Words;
+  typedef short SignedWords __attribute__((vector_size(64)));
   CANON_FN void unpack(Words words, FloatLanes* x) {
     const UIntLanes both = __builtin_bit_cast(UIntLanes, words);
     x[0] = widen_lanes(__builtin_convertvector(both & 0xffffu, HalfLanes));
@@ -169,7 +176,7 @@ struct Float16 {
     x[0] = widen_lanes(load_vector<HalfLanes>(p));
     x[1] = widen_lanes(load_vector<HalfLanes>(p + 16));
   }
-  template<bool> CANON_FN void write(u16* p, const FloatLanes* y, bool past_cache) {
+  template<Values> CANON_FN void write(u16* p, const FloatLanes* y, bool past_cache) {
     const HalfLanes low = narrow_lanes(y[0]), high = narrow_lanes(y[1]);
     store_gradient(p,
                    __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18,
@@ -179,12 +186,13 @@ struct Float16 {
 #else
   static constexpr int group_columns = 16, group_vectors = 1;
   typedef HalfLanes Words;
+  typedef short SignedWords __attribute__((vector_size(32)));
   static constexpr bool shuns_subnormals = false;
   static constexpr float unpacked_scale = 1.0f;
   CANON_FN void unpack(Words words, FloatLanes* x) { x[0] = widen_lanes(words); }
   CANON_FN void unpack_scaled(Words words, FloatLanes* x) { unpack(words, x); }
   CANON_FN void read(const u16* p, FloatLanes* x) { unpack(load_vector<Words>(p), x); }
-  template<bool> CANON_FN void write(u16* p, const FloatLanes* y, bool past_cache) {
+  template<Values> CANON_FN void write(u16* p, const FloatLanes* y, bool past_cache) {
     store_gradient(p, narrow_lanes(y[0]), past_cache);
   }
 #endif

@@ -73,7 +73,11 @@ CANON_FN typename S::Words guarded(typename S::Words words, const StreamLimits<S
     words = __builtin_elementwise_min(words, (Words)(Words{} + (Word)(S::sign_bit + limits.plain)));
   }
 #if !BILOGP_SCALEF
-  seen.biggest = __builtin_elementwise_max(seen.biggest, words & (Word)~S::sign_bit);
+  typedef typename S::SignedWords Signed;
+  if constexpr (Way == Stream::plain)
+    seen.biggest = __builtin_elementwise_max(seen.biggest, words & (Word)~S::sign_bit);
+  else // negative ones are clamped
+    seen.biggest = (Words)__builtin_elementwise_max((Signed)seen.biggest, (Signed)words);
 #endif
   return words;
 }
