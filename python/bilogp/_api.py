@@ -34,7 +34,7 @@ def logp(
     ignore_index: rows with this target are not read; their answer is 0 and their gradient zero.
     validate: True checks the ids first, False answers NaN for a bad one and counts it (see ``take_errors``), None
         checks on a CPU only.
-    temperature: a number, or a float32 array with one entry per row; logits are divided by it.
+    temperature: a number, or a float32 array with one entry per row; logits are divided by it. No gradient goes there.
     vocab_size: columns from here on are padding and never looked at.
     return_lse: also returns logsumexp(logits / temperature), as ``LogpResult(logp, lse)``; lse carries no gradient.
     numerics: "portable" has the same bits everywhere; "native" (GPU only) uses the device's own exponential.

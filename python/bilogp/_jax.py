@@ -79,7 +79,7 @@ def _check(logits: Any, target_ids: Any, numerics: str, out: Any) -> None:
         raise Unsupported(f'numerics is "{numerics}"; expected "portable", which is all that jax arrays have')
     is_traced = isinstance(logits, jax.core.Tracer) or not isinstance(logits, jax.Array)
     if not is_traced and any(device.platform != "cpu" for device in logits.devices()):
-        raise Unsupported("the jax arrays are on a GPU; expected a CPU, or arrays of torch or cupy")
+        raise Unsupported("logits is a jax array on a GPU; expected one on a CPU, or arrays of torch or cupy")
 
 
 def _as_jax(target_ids: Any) -> Any:

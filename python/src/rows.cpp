@@ -1,4 +1,5 @@
 // logp and its gradient.
+#include <optional>
 #include <string>
 #include <string_view>
 

@@ -136,6 +136,18 @@ bool is_on_gpu(nb::handle object) {
   return type == static_cast<long>(DeviceType::cuda) || type == static_cast<long>(DeviceType::hip);
 }
 
+// jax's capsules do not say that nobody may write there, and on a GPU wait for streams that are none.
+void check_jax(const std::string& name, nb::handle object, Access access) {
+  check_access(name, false, access);
+  try {
+    if (!is_on_gpu(object)) return;
+  } catch (const nb::python_error& error) {
+    refused(name, object, error); // one that is only traced
+  }
+  throw Error(ErrorKind::unsupported,
+              name + " is a jax array on a GPU; expected one on a CPU, or arrays of torch or cupy");
+}
+
 // The call is queued on the array's own current stream: a GPU's array is told that there is no other to wait for.
 nb::object dlpack_capsule(nb::handle object, nb::handle method) {
   nb::dict keywords;
@@ -155,7 +167,7 @@ nb::object dlpack_capsule(nb::handle object, nb::handle method) {
 TensorArgument::TensorArgument(const char* name, nb::handle object, Access access) : object_(object) {
   const KnownType& known = known_type(object.ptr());
   NumpyView numpy;
-  check_access(name, !known.is_jax, access); // whose capsules do not say that nobody may write there
+  if (known.is_jax) check_jax(name, object, access);
   if (known.is_masked)
     throw WrongType(std::string(name) + " is a masked array, whose mask would be ignored; pass its .data, and rows "
                                         "to leave out with target_ids of ignore_index");
@@ -230,11 +242,6 @@ void TensorArgument::read_dlpack(const char* name, Access access) {
     throw WrongType(std::string(name) + " has a __dlpack__ that gives no DLPack capsule");
   }
   check_torch(name, view_, object_, access);
-}
-
-std::optional<TensorArgument> optional_tensor(const char* name, nb::handle object, Access access) {
-  if (object.is_none()) return std::nullopt;
-  return TensorArgument(name, object, access);
 }
 
 } // namespace bilogp::python

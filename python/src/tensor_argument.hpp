@@ -5,8 +5,6 @@
 // exchange table, where their torch has it; everything else through __dlpack__. All with the GIL held.
 #pragma once
 
-#include <optional>
-
 #include <nanobind/nanobind.h>
 
 #include "bilogp/tensor.hpp"
@@ -41,13 +39,5 @@ private:
   const DlpackExchange* exchange_ = nullptr;
   nanobind::object owner_; // a capsule that holds the shape and strides
 };
-
-// None is "no tensor".
-std::optional<TensorArgument> optional_tensor(const char* name, nanobind::handle object, Access access = Access::read);
-
-// What a call takes for an optional tensor.
-inline TensorView view_or_none(const std::optional<TensorArgument>& tensor) {
-  return tensor ? tensor->view() : TensorView{};
-}
 
 } // namespace bilogp::python

@@ -104,6 +104,23 @@ def test_jax_arrays_are_never_written(logits, ids):
     assert canon.same_bits(np.asarray(x), before) and not np.asarray(options["out"]).any()
 
 
+def test_arrays_on_a_gpu_are_refused(logits, ids):
+    class OnGpu:
+        __module__ = "jaxlib"
+
+        def __dlpack_device__(self):
+            return (2, 0)
+
+    for call in (lambda: bilogp.logp_forward(OnGpu(), ids), lambda: bilogp.logp(logits, OnGpu())):
+        with pytest.raises(bilogp.Unsupported, match="is a jax array on a GPU"):
+            call()
+
+
+def test_only_logp_is_traced(logits, ids):
+    with pytest.raises(ValueError, match="logits, of type .*Tracer, cannot be read where it lies"):
+        jax.jit(bilogp.logp_forward)(logits, ids)
+
+
 def test_many_ids(logits, rng):
     many = rng.integers(0, 500, (3, 4, 6)).astype(np.int32)
     assert canon.same_bits(np.asarray(bilogp.logp(jnp.asarray(logits), many)), bilogp.logp(logits, many))
