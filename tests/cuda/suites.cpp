@@ -61,18 +61,23 @@ std::string check_planned(Batch& batch, DType dtype, int plan) {
 
 void check_mix_on_device(const Mix& mix, std::int64_t cuts, std::vector<int> plans) {
   Batch batch = bilogp::test::mixed_batch(mix);
+  std::mt19937_64 random(mix.seed);
+  const std::vector<std::int64_t> bounds = bilogp::test::random_cuts(random, mix.columns, cuts);
+  check_batch_on_device(std::move(batch), mix.storage, bilogp::test::describe(mix), bounds, std::move(plans));
+}
+
+void check_batch_on_device(Batch batch, Storage storage, const std::string& what,
+                           const std::vector<std::int64_t>& bounds, std::vector<int> plans) {
   batch.score_all(test_threads());
   DeviceCalls calls(first_device());
   batch.calls = &calls;
-  std::mt19937_64 random(mix.seed);
-  const std::vector<std::int64_t> bounds = bilogp::test::random_cuts(random, mix.columns, cuts);
   if (plans.empty()) plans = all_plans();
   for (const int plan : plans) {
     calls.plan = plan;
     const std::string difference = plan < cuda::first_hopper_plan
                                        ? bilogp::test::check_everything(batch, Runtime::get("cuda"), bounds)
-                                       : check_planned(batch, bilogp::test::dtype_of(mix.storage), plan);
-    CHECK_MESSAGE(difference.empty(), "plan " << plan << ", " << bilogp::test::describe(mix) << ": " << difference);
+                                       : check_planned(batch, bilogp::test::dtype_of(storage), plan);
+    CHECK_MESSAGE(difference.empty(), "plan " << plan << ", " << what << ": " << difference);
   }
 }
 

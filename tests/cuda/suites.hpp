@@ -43,5 +43,8 @@ bool contains(const std::string& text, std::string_view part);
 
 // A batch made from `mix`, run on the device under each of these plans and compared in every way.
 void check_mix_on_device(const Mix& mix, std::int64_t cuts = 0, std::vector<int> plans = {});
+// A batch of rows of the caller's own, with its shards cut at `bounds`.
+void check_batch_on_device(Batch batch, Storage storage, const std::string& what,
+                           const std::vector<std::int64_t>& bounds = {}, std::vector<int> plans = {});
 
 } // namespace cuda_test

@@ -78,7 +78,7 @@ TEST_CASE("plans: every one can be launched on its card, and takes no more scrat
   for (const cuda::DeviceLimits& card : cards)
     for (const cuda::LaunchShape& shape : shapes())
       for (const int forced :
-           {cuda::automatic_plan, cuda::plain_rows, cuda::plain_split_rows, 17, 18, 19, 20, 99, -7}) {
+           {cuda::automatic_plan, cuda::plain_rows, cuda::plain_split_rows, 17, 18, 19, 20, 21, 22, 23, 99, -7}) {
         const cuda::LaunchPlan plan = cuda::plan_launch(shape, card, forced);
         CAPTURE(card.capability);
         CAPTURE(shape.rows);

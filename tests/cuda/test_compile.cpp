@@ -102,6 +102,8 @@ std::string check_image(const Task& task, const cuda::CompiledImage& compiled) {
   const bool is_portable = task.spec.numerics == Numerics::portable;
   if (is_portable)
     if (std::string said = listed(cuda_test::loose_instructions(compiled.ptx)); !said.empty()) return "in PTX " + said;
+  if (is_portable && task.spec.variant == 0 && compiled.ptx.find(".ftz.") != std::string::npos)
+    return "the plain plan flushes";
   if (cuda_test::disassembler().empty()) return {};
   const std::string sass = cuda_test::disassemble(compiled.image);
   if (const std::size_t spills = cuda_test::local_memory_instructions(sass); spills > 0)
@@ -144,6 +146,8 @@ TEST_CASE("a template that does not compile is named with its line and NVRTC's w
 TEST_CASE("the checks see what they look for") {
   CHECK(cuda_test::loose_instructions("\tmul.rn.f32 \t%f1, %f2, %f3;\n\tfma.rn.f32 %f1, %f1, %f1, %f1;\n").empty());
   CHECK(cuda_test::loose_instructions("\tmul.f32 \t%f1, %f2, %f3;\n\tex2.approx.ftz.f32 %f1, %f2;\n").size() == 2);
+  CHECK(cuda_test::loose_instructions("\tadd.rn.ftz.f32 \t%f1, %f2, %f3;\n\tfma.rn.ftz.f32 %f1, %f1, %f1, %f1;\n")
+            .size() == 1);
   CHECK(cuda_test::inexact_instructions("  MUFU.RCP R1, R2 ;\n  MUFU.RSQ R1, -QNAN ;\n  FFMA R1, R2, R3, R4 ;\n")
             .empty());
   CHECK(cuda_test::inexact_instructions("  MUFU.EX2 R1, R2 ;\n  MUFU.RSQ R1, R3 ;\n").size() == 2);

@@ -15,8 +15,6 @@ namespace {
 
 using detail::Term;
 
-constexpr int wanted_depth = 130;
-constexpr int decisive_exponent = -66; // so that the chain lies symmetrically around 1
 constexpr double log2e = 0x1.715476p+0;
 
 struct Candidate {
@@ -48,11 +46,11 @@ void place_next(Link& link) {
 
 class ChainBuilder {
 public:
-  ChainBuilder(Storage storage, int levels, std::mt19937_64& random)
-      : storage_(storage), levels_(levels), random_(random) {
+  ChainBuilder(Storage storage, int levels, const ChainShape& shape, std::mt19937_64& random)
+      : storage_(storage), levels_(levels), wanted_depth_(shape.depth), random_(random) {
     // A narrow row cannot reach the wanted depth anyway: no long search for its last few places.
     tries_ = levels < 9 ? 20'000 : 400'000;
-    const Candidate start = candidate(decisive_exponent + 0.25);
+    const Candidate start = candidate(shape.decisive_exponent + 0.25);
     decisive_logit = start.logit;
     current_.with = start.term;
     // A first addend 24 places up has its turning point below any such term.
@@ -64,8 +62,8 @@ public:
   // Links for levels 0, 1, ...: sub-trees of 1, 2, 4, ... columns. A level without a link stays empty.
   std::vector<std::optional<Link>> build() {
     std::vector<std::optional<Link>> links;
-    for (int level = 0; level < levels_ && depth() < wanted_depth; ++level) {
-      const int missing = wanted_depth - depth() - current_.steps;
+    for (int level = 0; level < levels_ && depth() < wanted_depth_; ++level) {
+      const int missing = wanted_depth_ - depth() - current_.steps;
       const int links_after = levels_ - level - 1;
       const int wanted = links_after > 0 ? std::clamp((missing + links_after - 1) / links_after, 8, 24) : 1;
       std::optional<Link> link = search(std::min(1 << level, 4), wanted);
@@ -129,6 +127,7 @@ private:
 
   Storage storage_;
   int levels_;
+  int wanted_depth_;
   int tries_ = 0;
   std::mt19937_64& random_;
   detail::Scale scale_ = detail::make_scale(1.0F);
@@ -142,7 +141,8 @@ std::size_t random_below(std::mt19937_64& random, std::size_t bound) {
 
 } // namespace
 
-ChainedTies make_chained_ties(std::int64_t columns, Storage storage, bool filled, std::uint64_t seed) {
+ChainedTies make_chained_ties(std::int64_t columns, Storage storage, bool filled, std::uint64_t seed,
+                              const ChainShape& shape) {
   const detail::DefaultEnvironment environment;
   std::mt19937_64 random(seed);
   const auto width = static_cast<std::size_t>(columns);
@@ -154,9 +154,9 @@ ChainedTies make_chained_ties(std::int64_t columns, Storage storage, bool filled
 
   ChainedTies made;
   const std::uint32_t filler =
-      filled ? representable(storage, (decisive_exponent - 50) / log2e) : detail::minus_infinity;
+      filled ? representable(storage, (shape.decisive_exponent - 50) / log2e) : detail::minus_infinity;
   made.logits.assign(width, filler);
-  ChainBuilder builder(storage, levels, random);
+  ChainBuilder builder(storage, levels, shape, random);
   const auto links = builder.build();
   made.depth = builder.depth();
 

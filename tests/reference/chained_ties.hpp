@@ -18,8 +18,16 @@ struct ChainedTies {
   std::int32_t depth = 0;           // exponent of the sum minus exponent of the decisive term
 };
 
-// From 512 columns on the depth is 130 or more in every storage type; below it is what fits (65 or more from 32 columns
-// on). Columns outside the chain are -inf, or with `filled` finite and too small to matter. At most 2^24 columns.
-ChainedTies make_chained_ties(std::int64_t columns, Storage storage, bool filled, std::uint64_t seed);
+// The usual chain lies symmetrically around 1.
+struct ChainShape {
+  int depth = 130;
+  int decisive_exponent = -66;
+};
+
+// From 512 columns on the usual depth is reached in every storage type; below it is what fits (65 or more from 32
+// columns on). Columns outside the chain are -inf, or with `filled` finite and too small to matter. At most 2^24
+// columns.
+ChainedTies make_chained_ties(std::int64_t columns, Storage storage, bool filled, std::uint64_t seed,
+                              const ChainShape& shape = {});
 
 } // namespace bilogp::reference

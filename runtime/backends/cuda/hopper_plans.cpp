@@ -11,7 +11,7 @@ namespace {
 // What templates/device/cuda/hopper lays out by hand; sizes in bytes.
 constexpr std::int64_t tile_bytes = 4096, span_bytes = 128;
 constexpr std::int64_t table_half = 0x4000, table_end = 0x24000; // with stages between the halves
-constexpr std::int64_t vector_bytes = 16;
+constexpr std::int64_t vector_bytes = 16, window_table_bytes = 1024;
 constexpr std::int64_t smallest_vocab = 4096;                   // below, a row is a tile or two
 constexpr std::int64_t most_tiles = 256;                        // of a row, for the warps that finish rows
 constexpr std::int64_t largest_columns = std::int64_t{1} << 30; // counted in 32 bits
@@ -21,9 +21,18 @@ struct RingVariant {
   int warps, stage_tiles, row_buffers, finishing_warps;
   bool row_temperatures, any_address; // rows that begin at no multiple of a vector
 };
-// Without a table in common, which rows of different temperatures cannot have, there is room for more warps and rows.
-constexpr std::array<RingVariant, 4> rings = {
-    {{12, 4, 4, 3, false, false}, {15, 3, 6, 4, true, false}, {12, 4, 4, 3, false, true}, {15, 3, 6, 4, true, true}}};
+// Without a table in common there is room for more warps and rows, and narrow rows want larger stages.
+constexpr std::array<RingVariant, 7> rings = {{{16, 4, 4, 3, false, false},
+                                               {18, 9, 7, 5, true, false},
+                                               {12, 4, 4, 3, false, true},
+                                               {15, 3, 6, 4, true, true},
+                                               {16, 8, 4, 3, false, false},
+                                               {20, 10, 4, 3, false, false},
+                                               {16, 8, 6, 4, true, false}}};
+// Their places there.
+constexpr int common_ring = 0, narrow_temperatures_ring = 1, address_ring = 2, address_temperatures_ring = 3,
+              float16_ring = 4, narrow_ring = 5, wide_temperatures_ring = 6;
+constexpr std::int64_t most_narrow_tiles = 32;
 
 // A cluster per row.
 struct FewRowsVariant {
@@ -90,8 +99,9 @@ std::optional<LaunchPlan> ring_plan(const LaunchShape& shape, const DeviceLimits
   const std::int64_t record = shape.logits_dtype == DType::float32 ? 8 : 33 * 4;
   const std::int64_t stage_bytes = v.stage_tiles * (tile_bytes + (v.any_address ? span_bytes : 0)),
                      round = v.warps / v.stage_tiles;
+  const std::int64_t window_tables = has_table(shape) && !v.any_address ? v.warps * window_table_bytes : 0;
   const auto bytes = [&](std::int64_t stages) {
-    return ring_bytes(stages, stage_bytes, has_table(shape)) + stages * 32 +
+    return ring_bytes(stages, stage_bytes, has_table(shape)) + window_tables + stages * 32 +
            v.row_buffers * ((v.row_temperatures ? 64 : 40) + tiles * record);
   };
   std::int64_t stages = 5 * round;
@@ -113,6 +123,15 @@ std::optional<LaunchPlan> ring_plan(const LaunchShape& shape, const DeviceLimits
   plan.gpu.parameters[1] = static_cast<std::int32_t>(shape.rows - cut);
   plan.gpu.parameters[2] = static_cast<std::int32_t>(std::min(pieces, tiles));
   return plan;
+}
+
+int ring_choice(const LaunchShape& shape) {
+  const bool narrow = ceil_div(shape.vocab_size, tile_columns(shape.logits_dtype)) <= most_narrow_tiles;
+  if (!reads_vectors(shape)) return shape.has_row_temperatures ? address_temperatures_ring : address_ring;
+  if (shape.has_row_temperatures) return narrow ? narrow_temperatures_ring : wide_temperatures_ring;
+  if (has_table(shape)) return common_ring;
+  if (shape.logits_dtype == DType::float16 && shape.numerics == Numerics::portable) return float16_ring;
+  return narrow ? narrow_ring : common_ring;
 }
 
 std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const FewRowsVariant& v, int variant) {
@@ -204,7 +223,7 @@ std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLim
     const bool aligned = reads_vectors(shape);
     // Without vectors few rows are better cut among many blocks.
     if (!aligned && 2 * shape.rows < limits.multiprocessors) return std::nullopt;
-    forced = first_ring + (shape.has_row_temperatures ? 1 : 0) + (aligned ? 0 : 2);
+    forced = first_ring + ring_choice(shape);
     if (const int few = few_rows_choice(shape, limits); aligned && few != 0)
       if (std::optional<LaunchPlan> plan =
               few_rows_plan(shape, few_rows[static_cast<std::size_t>(few - first_few_rows)], few))

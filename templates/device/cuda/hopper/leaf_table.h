@@ -15,6 +15,12 @@ namespace canon {
 constexpr i32 plain_reference = 6;
 constexpr float plain_magic = round_magic - (float)plain_reference;
 constexpr float plain_exponent_limit = 115.4f; // nearest integers up to 115
+constexpr float flushed_exponent = -120.99f;   // of a leaf that is less than 2^-126 at that reference, but not by much
+
+// Whether additions that flush subnormal numbers take this leaf for a zero.
+CANON_FN bool is_flushed(float leaf) {
+  return bits_from_float(leaf) < 0x00800000u;
+}
 
 // Portable bfloat16 takes every second word from the table; the device's own exponential is cheaper than a table.
 template<class S> struct LeafTable {
@@ -28,13 +34,14 @@ template<> struct LeafTable<Bfloat16> {
 // makes an address of any word. What else needs memory lies in between.
 constexpr u32 table_half = 0x4000, table_negative = 0x20000, table_end = table_negative + table_half;
 
+// Leaves of a window that one warp keeps (tile_masked.h), at a multiple of their size.
+constexpr u32 window_entries = 255, window_table_bytes = 1024;
+
 struct PlainWindow {
-  float c;
-  u32 limit; // largest stored magnitude
-  u32 small; // magnitude to which smaller ones are raised for the table, in all columns of a word
-  // For masked tiles at the same reference: columns below `floor` are raised to it, which is exact if none lies between
-  // it and `real` and one is at least `real`. 0: not to be used.
-  u32 floor, real;
+  float c, inverse; // inverse: 1 / c, for bounds that need not be exact
+  u32 limit;        // largest stored magnitude
+  u32 floor;        // for masked tiles: the stored number whose leaf at this reference is subnormal; 0: there is none
+  u32 small;        // magnitude to which smaller ones are raised for the table, in all columns of a word
 };
 
 CANON_FN i32 largest_table_binade(float temperature) {
@@ -45,6 +52,7 @@ CANON_FN i32 largest_table_binade(float temperature) {
 template<class S> CANON_FN PlainWindow plain_window(float c, float temperature) {
   PlainWindow w;
   w.c = c;
+  w.inverse = 1.0f / c;
   w.small = 0;
   float largest = (plain_exponent_limit / c) * 0.99999f, table_limit = 0.0f;
   if constexpr (LeafTable<S>::exists) {
@@ -54,12 +62,10 @@ template<class S> CANON_FN PlainWindow plain_window(float c, float temperature) 
     w.small = Words<S>::in_all_columns(Words<S>::truncated(power_of_two(k - 31)));
   }
   w.limit = Words<S>::truncated(largest);
-  const float far = -117.0f / c; // n - 6 at most -123 for what is not above it
-  w.floor = Words<S>::truncated(far);
-  if (Words<S>::value(w.floor) > far) w.floor += 1;
-  w.real = pattern_above<S>(-76.4f / c); // n - 6 at least -83
-  if (Words<S>::value(w.floor) == negative_infinity) w.floor = 0;
-  if (LeafTable<S>::exists && -Words<S>::value(w.floor) >= table_limit) w.floor = 0;
+  w.floor = Words<S>::truncated(flushed_exponent * w.inverse);
+  const float floor = Words<S>::value(w.floor);
+  const bool in_table = !LeafTable<S>::exists || -floor < table_limit;
+  if (!in_table || !is_flushed(leaf_scaled(floor, c, plain_magic))) w.floor = 0;
   return w;
 }
 

@@ -10,7 +10,11 @@
 namespace canon {
 
 CANON_FN void ring_compute(const RingLayout& ring, u32 warp, u32 lane, const PlainWindow& window) {
-  TileSummer<ring_uses_table, any_address> summer(ring.base, lane, window);
+  TileSummer<ring_uses_table, any_address, has_window_tables> summer(ring.base, lane, window);
+  if constexpr (has_window_tables) {
+    summer.window_table = ring.window_tables + warp * window_table_bytes;
+    clear_window_table(summer.window_table, lane);
+  }
   const u32 place = warp % stage_tiles;
   const u32 span_offset = span_address(place * tile_pitch, lane);
   const int columns_before = (int)place * TileShape<Logits>::columns + (int)lane * TileShape<Logits>::span_columns;
@@ -27,10 +31,10 @@ CANON_FN void ring_compute(const RingLayout& ring, u32 warp, u32 lane, const Pla
         barrier_wait(ring.unit_window + buffer * 8, given.word[2] >> 4 & 1);
         const Vector w = load_shared_vector(ring.unit(buffer) + 16);
         if (float_from_bits(w.word[0]) != summer.window.c)
-          summer.set_window(PlainWindow{float_from_bits(w.word[0]), w.word[1], 0, w.word[2], w.word[3]});
+          summer.window = PlainWindow{float_from_bits(w.word[0]), float_from_bits(w.word[1]), w.word[2], w.word[3], 0};
       }
-      TileSum sum =
-          summer.sum(ring.stage(stage.index) + span_offset, (int)given.word[3] - columns_before, given.word[2] >> 8);
+      TileSum sum = summer.sum(ring.stage(stage.index) + span_offset, (int)given.word[3] - columns_before,
+                               any_address ? given.word[2] >> 8 : 0);
       const u32 record = given.word[0] + place * record_bytes;
       if constexpr (tile_sums == 32) {
         store_shared(record + lane * 4, bits_from_float(sum.s));

@@ -26,6 +26,8 @@ constexpr bool row_temperatures = BILOGP_ROW_TEMPERATURES != 0;
 constexpr bool any_address = BILOGP_ANY_ADDRESS != 0;
 constexpr u32 tile_pitch = any_address ? tile_bytes + span_bytes : tile_bytes, stage_bytes = stage_tiles * tile_pitch;
 constexpr bool ring_uses_table = LeafTable<Logits>::exists && !row_temperatures;
+// Of each computing warp.
+constexpr bool has_window_tables = ring_uses_table && !any_address;
 static_assert(compute_warps % stage_tiles == 0, "a warp's place in its stages is always the same");
 
 // What a tile leaves for its row: the lanes' sums and their reference, or, where there is time to add the lanes up at
@@ -38,11 +40,12 @@ constexpr u32 unit_bytes = row_temperatures ? 32 : 16;
 
 struct RingLayout {
   u32 base, stage_count, tiles;
-  u32 records, units, stages, full, empty, unit_given, unit_done, unit_free, unit_window;
+  u32 window_tables, records, units, stages, full, empty, unit_given, unit_done, unit_free, unit_window;
 
   CANON_MEMBER RingLayout(u32 base_address, u32 stages_of_ring, u32 row_tiles)
       : base(base_address), stage_count(stages_of_ring), tiles(row_tiles) {
-    units = base + ring_end(stage_count);
+    window_tables = base + ring_end(stage_count);
+    units = window_tables + (has_window_tables ? compute_warps * window_table_bytes : 0);
     stages = units + row_buffers * unit_bytes;
     full = stages + stage_count * 16;
     empty = full + stage_count * 8;
@@ -74,7 +77,7 @@ struct RingLayout {
 // how many tiles, how many columns from its first one to the end of the row. Beside the number of tiles are the parity
 // of the unit's buffer, from bit 4 on, and how many bytes the row is behind a multiple of sixteen, from bit 8 on. Its
 // barrier being `no_more` ends the work. A unit as four words: row, first tile, end tile, 0; where rows have their own
-// temperatures, four words more are the row's window, for which its finishing warp sees: c, limit, floor, real.
+// temperatures, four words more are the row's window, for which its finishing warp sees: c, 1 / c, limit, floor.
 constexpr u32 no_more = 0xffffffffu;
 constexpr u32 warp_arrivals = warp_lanes; // of a warp at a barrier
 

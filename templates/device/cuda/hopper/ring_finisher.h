@@ -98,7 +98,8 @@ template<class Arguments> struct RingFinisher {
       if constexpr (row_temperatures) {
         const PlainWindow w = plain_window<Logits>(scale.c, 1.0f);
         if (lane == 0) {
-          store_shared_vector(ring.unit(buffer) + 16, bits_from_float(w.c), w.limit, w.floor, w.real);
+          store_shared_vector(ring.unit(buffer) + 16, bits_from_float(w.c), bits_from_float(w.inverse), w.limit,
+                              w.floor);
           barrier_arrive(ring.unit_window + buffer * 8);
         }
       }

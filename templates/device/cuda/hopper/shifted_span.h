@@ -38,6 +38,22 @@ template<class S> CANON_FN void load_shifted_span(Vector* v, u32 span, u32 phase
   }
 }
 
+// Whether there is nothing but -inf in a span.
+template<class S, bool AnyAddress> CANON_COLD bool is_empty_span(u32 span, u32 phase) {
+  const u32 masked = Words<S>::in_all_columns(Words<S>::minus_infinity);
+  Vector v[span_vectors];
+  if constexpr (AnyAddress)
+    load_shifted_span<S>(v, span, phase);
+  else
+    load_span(v, span);
+  u32 other = 0;
+#pragma unroll
+  for (int j = 0; j < span_vectors; ++j)
+#pragma unroll
+    for (int i = 0; i < vector_words; ++i) other |= v[j].word[i] ^ masked;
+  return other == 0;
+}
+
 // Moves a tile to where its span addresses say, for whoever reads it more than once. The copy that will overwrite it
 // belongs to another proxy.
 template<class S> CANON_COLD void align_tile(u32 span, u32 phase) {

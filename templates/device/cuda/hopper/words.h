@@ -142,6 +142,24 @@ template<class S> CANON_FN u32 pattern_above(float f) {
   return pattern;
 }
 
+// The largest stored pattern of a negative number whose value is not above f.
+template<class S> CANON_FN u32 pattern_below(float f) {
+  u32 pattern = Words<S>::truncated(f);
+  if (Words<S>::value(pattern) > f) pattern += 1;
+  return pattern;
+}
+
+// Whether all columns lie between the patterns `first` and `last` of two numbers of one sign, first <= last, or are one
+// of them: an interval of unsigned numbers that subtracting its begin moves to the bottom of the range.
+template<class S> struct Range {
+  u32 near, addend, limit;
+  CANON_MEMBER Range(u32 first, u32 last) : near(first), limit(last - first) {
+    addend = Words<S>::in_all_columns((0u - near) & (Words<S>::pattern_count - 1));
+  }
+  CANON_MEMBER u32 look(u32 word, u32 running) const { return Words<S>::add_then_max(word, addend, running); }
+  CANON_MEMBER bool holds(u32 running) const { return Words<S>::largest_column(running) <= limit; }
+};
+
 // Whether no column lies strictly between the patterns `near` and `far` of two negative numbers, near > far. As
 // unsigned numbers those patterns are an interval; adding what moves its end to the top of the range makes one maximum
 // tell.
