@@ -29,6 +29,7 @@ constexpr bool ring_uses_table = LeafTable<Logits>::exists && !row_temperatures;
 // Of each computing warp.
 constexpr bool has_window_tables = ring_uses_table && !any_address;
 static_assert(compute_warps % stage_tiles == 0, "a warp's place in its stages is always the same");
+static_assert(stage_tiles < 16, "how many tiles a stage holds is told in four bits");
 
 // What a tile leaves for its row: the lanes' sums and their reference, or, where there is time to add the lanes up at
 // once, one sum and its reference. 33 words apart, so that lanes that read one tile each meet no bank conflicts.
