@@ -34,9 +34,9 @@ struct RowOptions {
 };
 
 struct LogpForwardArguments {
-  RowOptions options;
-  const void* logits;
+  const void* logits; // first, with the options' first field: what a GPU asks for before anything else shares a line
   RowStrides logits_strides;
+  RowOptions options;
   const void* target_ids;
   RowStrides id_strides;
   i64 id_stride_k;

@@ -38,12 +38,18 @@ constexpr std::int64_t most_narrow_tiles = 32;
 struct FewRowsVariant {
   int cluster, warps, vectors, blocks; // blocks that fit a multiprocessor
 };
-constexpr std::array<FewRowsVariant, 6> few_rows = {
-    {{16, 8, 4, 1}, {8, 16, 4, 1}, {4, 16, 4, 1}, {2, 16, 4, 1}, {1, 22, 4, 1}, {1, 16, 4, 2}}};
+constexpr std::array<FewRowsVariant, 8> few_rows = {{{16, 8, 4, 1},
+                                                     {8, 16, 4, 1},
+                                                     {8, 8, 4, 2},
+                                                     {3, 24, 4, 1},
+                                                     {2, 16, 4, 1},
+                                                     {2, 12, 4, 2},
+                                                     {1, 16, 4, 2},
+                                                     {1, 8, 4, 4}}};
 
-// Whether there is room for a warp that finishes the row.
-constexpr int finishing_warps(const FewRowsVariant& v) {
-  return (v.warps + 1) * v.blocks <= 32 ? 1 : 0;
+// Whether there is room for the warps that finish the row and ask for its target.
+constexpr int own_warps(const FewRowsVariant& v) {
+  return (v.warps + 2) * v.blocks <= 32 ? 2 : 0;
 }
 
 // Forward and gradient, a row in the shared memory of a cluster.
@@ -142,7 +148,7 @@ std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const FewRowsV
   plan.variant = static_cast<std::uint8_t>(variant);
   plan.grid = static_cast<unsigned>(shape.rows * v.cluster);
   plan.cluster = static_cast<unsigned>(v.cluster);
-  plan.block = static_cast<unsigned>(v.warps + finishing_warps(v)) * 32;
+  plan.block = static_cast<unsigned>(v.warps + own_warps(v)) * 32;
   return plan;
 }
 
@@ -150,7 +156,13 @@ std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const FewRowsV
 // the widest ones wait for whole groups.
 std::int64_t blocks_at_once(const DeviceLimits& limits, int cluster, int blocks) {
   const std::int64_t all = std::int64_t{limits.multiprocessors} * blocks;
-  return cluster > 8 ? all / 2 : cluster > 2 ? all * 10 / 11 : all;
+  return cluster > 8 ? all / 2 : cluster == 3 ? all * 7 / 8 : cluster > 2 ? all * 10 / 11 : all;
+}
+
+// Whether rows of one block each keep the multiprocessors busy to the end.
+bool shares_evenly(std::int64_t rows, const DeviceLimits& limits) {
+  const std::int64_t last = rows % limits.multiprocessors;
+  return rows <= std::int64_t{2} * limits.multiprocessors || last == 0 || 4 * last >= 3 * limits.multiprocessors;
 }
 
 // The widest cluster that still leaves every block enough to read, of which all rows' run at once.
@@ -159,6 +171,7 @@ int few_rows_choice(const LaunchShape& shape, const DeviceLimits& limits) {
   for (std::size_t i = 0; i < few_rows.size(); ++i) {
     const FewRowsVariant& v = few_rows[i];
     const bool enough = row_bytes / v.cluster >= 8192 || v.cluster == 1;
+    if (v.cluster == 1 && !shares_evenly(shape.rows, limits)) continue;
     if (enough && shape.rows * v.cluster <= blocks_at_once(limits, v.cluster, v.blocks))
       return first_few_rows + static_cast<int>(i);
   }

@@ -7,6 +7,9 @@
 // A kernel's definition: BILOGP_KERNEL(threads of a block, blocks that shall fit a multiprocessor)
 // name(BILOGP_BY_VALUE( Struct) a, ...).
 #define BILOGP_KERNEL(threads, blocks) extern "C" __global__ void __launch_bounds__(threads, blocks)
+// The same for a kernel that is always launched in clusters of so many blocks: known here, it is not asked for there.
+#define BILOGP_CLUSTER_KERNEL(threads, blocks, cluster)                                                                \
+  extern "C" __global__ void __cluster_dims__(cluster, 1, 1) __launch_bounds__(threads, blocks)
 #define BILOGP_BY_VALUE(Struct) const __grid_constant__ Struct
 // One object of the block, called `name`; its memory holds anything at first, and no constructor runs.
 #define BILOGP_BLOCK_OBJECT(Type, name)                                                                                \

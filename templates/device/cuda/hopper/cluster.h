@@ -27,10 +27,10 @@ CANON_FN void cluster_arrive() {
 }
 // Where nothing was written but barriers that are ready (barriers_are_ready): a release would wait for all loads.
 CANON_FN void cluster_arrive_relaxed() {
-  asm volatile("barrier.cluster.arrive.relaxed;" : : : "memory");
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" : : : "memory");
 }
 CANON_FN void cluster_wait() {
-  asm volatile("barrier.cluster.wait.acquire;" : : : "memory");
+  asm volatile("barrier.cluster.wait.acquire.aligned;" : : : "memory");
 }
 
 // The same place in the shared memory of block `rank`.

@@ -82,11 +82,13 @@ struct FusedFinisher {
 #pragma unroll 1
     for (i64 k = first; k < share.rows; k += fused_finishers) {
       const i64 row = share.row(k);
+      const RowPlace row_at = row_place(row, a.options);
       const u32 buffer = (u32)k % fused_row_buffers, parity = (u32)(k / fused_row_buffers) & 1;
-      const TargetId* ids = row_ids(a, row);
-      const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
+      const TargetId* ids = row_ids(a, row_at);
+      const Stored* logits = (const Stored*)a.logits + row_offset(row_at, a.options, a.logits_strides);
       const RowTarget target = row_target(a, ids, logits, vocab, scale);
-      const float g = load(a.grad_logp + row_offset(row, a.options, a.grad_logp_strides));
+      const u64 place = answer_place(a, row_at);
+      const float g = load(a.grad_logp + row_offset(row_at, a.options, a.grad_logp_strides));
       if (fused_blocks > 1 && lane == 0) barrier_expect(ring.sums_here + buffer * 8, ring.tiles * 16);
       barrier_wait(ring.sums_here + buffer * 8, parity);
       u32 largest;
@@ -97,9 +99,9 @@ struct FusedFinisher {
       const int tile = target.id >= 0 && target.id < vocab ? (int)(target.id / TileShape<Logits>::columns) : 0;
       if (tile < share.tile_begin || tile >= share.tile_end) continue;
       if (target.id == a.options.ignore_index)
-        write_ignored_row(a, row);
+        write_ignored_row(a, row_at);
       else
-        answer_row(a, row, plan.first_row + row, ids, logits, vocab, sum, scale, target);
+        answer_row(a, row_at, plan.first_row + row, ids, logits, vocab, sum, scale, target, place);
     }
   }
 };

@@ -20,9 +20,10 @@ CANON_FN void prepare_row(const LogpBackwardArguments& a, const GpuPlan& plan, i
                           GradientRow<Logits>& r) {
   const i64 vocab = a.options.vocab_size, begin = a.column_begin, origin = begin - a.column_origin;
   const i64 live_end = vocab < a.column_end ? vocab : a.column_end;
-  const i64 id = (i64)load((const TargetId*)a.target_ids + row_offset(row, a.options, a.id_strides));
-  r.logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides) + origin;
-  r.out = (Stored*)a.grad_logits + row_offset(row, a.options, a.grad_strides) + origin;
+  const RowPlace at = row_place(row, a.options);
+  const i64 id = (i64)load((const TargetId*)a.target_ids + row_offset(at, a.options, a.id_strides));
+  r.logits = (const Stored*)a.logits + row_offset(at, a.options, a.logits_strides) + origin;
+  r.out = (Stored*)a.grad_logits + row_offset(at, a.options, a.grad_strides) + origin;
   r.columns = a.column_end - begin;
   r.live = live_end > begin ? live_end - begin : 0;
   r.target = id >= begin && id < live_end ? id - begin : -1;
@@ -32,10 +33,10 @@ CANON_FN void prepare_row(const LogpBackwardArguments& a, const GpuPlan& plan, i
     if (reports) report_bad_target(a.options.errors, plan.first_row + row, id);
     return;
   }
-  const i32* state = a.row_state + row_offset(row, a.options, a.row_state_strides);
+  const i32* state = a.row_state + row_offset(at, a.options, a.row_state_strides);
   const i32 words[2] = {load(state), load(state + 1)};
-  r.prepare(load_node(words), row_scale(row, a.options),
-            load(a.grad_logp + row_offset(row, a.options, a.grad_logp_strides)));
+  r.prepare(load_node(words), row_scale(at, a.options),
+            load(a.grad_logp + row_offset(at, a.options, a.grad_logp_strides)));
 }
 
 // An ordinary row, worked out by every thread for itself: a target inside the vocabulary, and a sum and a temperature

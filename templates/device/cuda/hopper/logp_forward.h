@@ -11,7 +11,11 @@ bilogp_logp_forward(BILOGP_BY_VALUE(LogpForwardArguments) a, BILOGP_BY_VALUE(Gpu
 #else
 #include "device/cuda/hopper/logp_forward_few_rows.h"
 
+#if BILOGP_CLUSTER > 1
+BILOGP_CLUSTER_KERNEL(canon::few_rows_threads, BILOGP_BLOCKS, BILOGP_CLUSTER)
+#else
 BILOGP_KERNEL(canon::few_rows_threads, BILOGP_BLOCKS)
+#endif
 bilogp_logp_forward(BILOGP_BY_VALUE(LogpForwardArguments) a, BILOGP_BY_VALUE(GpuPlan) plan) {
   canon::forward_few_rows(a, plan);
 }

@@ -130,7 +130,11 @@ CANON_FN void logp_with_gradient(const LogpGradientArguments& a, const GpuPlan& 
 
 } // namespace canon
 
+#if BILOGP_CLUSTER > 1
+BILOGP_CLUSTER_KERNEL(canon::fused_threads, 1, BILOGP_CLUSTER)
+#else
 BILOGP_KERNEL(canon::fused_threads, 1)
+#endif
 bilogp_logp_with_gradient(BILOGP_BY_VALUE(LogpGradientArguments) a, BILOGP_BY_VALUE(GpuPlan) plan) {
   canon::logp_with_gradient(a, plan);
 }

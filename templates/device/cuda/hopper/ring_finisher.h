@@ -84,17 +84,18 @@ template<class Arguments> struct RingFinisher {
       const Vector unit = load_shared_vector(ring.unit(buffer));
       if (unit.word[0] == no_more) return;
       const i64 row = unit.word[0];
+      const RowPlace row_at = row_place(row, a.options); // one division, if any, for all tensors
       const int begin = (int)unit.word[1], end = (int)unit.word[2];
       if (begin == end) {
         if (row_temperatures && lane == 0) barrier_arrive(ring.unit_window + buffer * 8);
         barrier_wait(ring.unit_done + buffer * 8, parity);
         barrier_arrive(ring.unit_free + buffer * 8);
-        write_ignored_row(a, row);
+        ignore_row(a, row_at);
         continue;
       }
-      const TargetId* ids = row_ids(a, row);
-      const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
-      const Scale scale = row_scale(row, a.options);
+      const TargetId* ids = row_ids(a, row_at);
+      const Stored* logits = (const Stored*)a.logits + row_offset(row_at, a.options, a.logits_strides);
+      const Scale scale = row_scale(row_at, a.options);
       if constexpr (row_temperatures) {
         const PlainWindow w = plain_window<Logits>(scale.c, 1.0f);
         if (lane == 0) {
@@ -104,17 +105,18 @@ template<class Arguments> struct RingFinisher {
         }
       }
       const RowTarget target = row_target(a, ids, logits, vocab, scale);
+      const u64 place = answer_place(a, row_at);
       barrier_wait(ring.unit_done + buffer * 8, parity);
       read_tiles(buffer, begin, end);
       barrier_arrive(ring.unit_free + buffer * 8);
       // Before its pieces are counted: those of an ignored row that were not copied are not among them.
-      if (target.id == a.options.ignore_index && all_ignored(a, ids)) {
-        write_ignored_row(a, row);
+      if (!target.is_ordinary && target.id == a.options.ignore_index && all_ignored(a, ids)) {
+        ignore_row(a, row_at);
         continue;
       }
       if (end - begin < work.tiles && !meets_other_pieces(row, begin, end)) continue;
       const Node sum = scale.valid ? nodes.root() : poison_node();
-      answer_row(a, row, plan.first_row + row, ids, logits, vocab, sum, scale, target);
+      answer_row(a, row_at, plan.first_row + row, ids, logits, vocab, sum, scale, target, place);
     }
   }
 };

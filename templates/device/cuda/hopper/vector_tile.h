@@ -32,24 +32,25 @@ template<int Vectors> CANON_FN float tree_of_vectors(float* s, int lane) {
 
 // Sum of a vector's columns by the definition; the first `live` of them count.
 CANON_FN Node general_vector(const Vector& v, int live, const Scale& scale) {
-  Node words[vector_words];
+  PairLadder ladder;
   bool poisoned = false;
-#pragma unroll
+#pragma unroll 1
   for (int i = 0; i < vector_words; ++i) {
+    const u32 word = i == 0 ? v.word[0] : i == 1 ? v.word[1] : i == 2 ? v.word[2] : v.word[3];
     Node sum = zero_node();
 #pragma unroll
     for (int k = 0; k < Words<Logits>::columns; ++k) {
       Node leaf = zero_node();
       if (i * Words<Logits>::columns + k < live) {
-        const float x = Words<Logits>::column(v.word[i], k);
+        const float x = Words<Logits>::column(word, k);
         poisoned = poisoned || x != x || x == -negative_infinity;
         leaf_pair<float>(x, scale, leaf.m, leaf.E);
       }
       sum = k == 0 ? leaf : pair_sum(sum, leaf);
     }
-    words[i] = sum;
+    ladder.push(sum, i, pair_sum);
   }
-  return poisoned ? poison_node() : pair_sum(pair_sum(words[0], words[1]), pair_sum(words[2], words[3]));
+  return poisoned ? poison_node() : ladder.third;
 }
 
 // A tile by the definition, read once more: kept for this, its vectors would cost registers. `from` is this lane's
