@@ -77,8 +77,8 @@ TEST_CASE("code: machine code where NVRTC knows the target, else the newest olde
 TEST_CASE("plans: every one can be launched on its card, and takes no more scratch than there is") {
   for (const cuda::DeviceLimits& card : cards)
     for (const cuda::LaunchShape& shape : shapes())
-      for (const int forced :
-           {cuda::automatic_plan, cuda::plain_rows, cuda::plain_split_rows, 17, 18, 19, 20, 21, 22, 23, 99, -7}) {
+      for (const int forced : {cuda::automatic_plan, cuda::plain_rows, cuda::plain_split_rows, 17, 18, 19, 20, 21, 22,
+                               23, 24, 25, 99, -7}) {
         const cuda::LaunchPlan plan = cuda::plan_launch(shape, card, forced);
         CAPTURE(card.capability);
         CAPTURE(shape.rows);
@@ -96,6 +96,29 @@ TEST_CASE("plans: every one can be launched on its card, and takes no more scrat
         CHECK(std::set<int>(variants.begin(), variants.end()).count(plan.variant) == 1);
         if (!card.has_clusters) CHECK(plan.variant == 0);
       }
+}
+
+TEST_CASE("plans: many rows of any usual vocabulary go around a ring on Hopper") {
+  cuda::DeviceLimits hopper;
+  hopper.capability = 90;
+  hopper.multiprocessors = 132;
+  hopper.shared_per_block = 227 * 1024;
+  hopper.has_clusters = true;
+  for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16})
+    for (const bool temperatures : {false, true})
+      for (const int alignment : {16, 2})
+        for (const std::int64_t columns : {4096, 32000, 50304, 128256, 151936, 200064, 256000, 262144}) {
+          cuda::LaunchShape shape;
+          shape.logits_dtype = dtype;
+          shape.rows = 4096;
+          shape.columns = shape.vocab_size = shape.stored_columns = columns;
+          shape.alignment = alignment;
+          shape.has_row_temperatures = temperatures;
+          CAPTURE(columns);
+          CAPTURE(to_string(dtype));
+          CAPTURE(alignment);
+          CHECK(cuda::plan_launch(shape, hopper, cuda::automatic_plan).variant != 0);
+        }
 }
 
 TEST_CASE("plans: cut rows are covered by their parts, which are powers of two") {

@@ -5,34 +5,14 @@
 
 #include <fmt/format.h>
 
+#include "runtime/backends/cuda/hopper_layout.hpp"
+#include "runtime/backends/cuda/ring_plans.hpp"
+
 namespace bilogp::cuda {
 namespace {
 
-// What templates/device/cuda/hopper lays out by hand; sizes in bytes.
-constexpr std::int64_t tile_bytes = 4096, span_bytes = 128;
-constexpr std::int64_t table_half = 0x4000, table_end = 0x24000; // with stages between the halves
-constexpr std::int64_t vector_bytes = 16, window_table_bytes = 1024;
 constexpr std::int64_t smallest_vocab = 4096;                   // below, a row is a tile or two
-constexpr std::int64_t most_tiles = 256;                        // of a row, for the warps that finish rows
 constexpr std::int64_t largest_columns = std::int64_t{1} << 30; // counted in 32 bits
-
-// Persistent blocks around a ring of tiles.
-struct RingVariant {
-  int warps, stage_tiles, row_buffers, finishing_warps;
-  bool row_temperatures, any_address; // rows that begin at no multiple of a vector
-};
-// Without a table in common there is room for more warps and rows, and narrow rows want larger stages.
-constexpr std::array<RingVariant, 7> rings = {{{16, 4, 4, 3, false, false},
-                                               {18, 9, 7, 5, true, false},
-                                               {12, 4, 4, 3, false, true},
-                                               {15, 3, 6, 4, true, true},
-                                               {16, 8, 4, 3, false, false},
-                                               {20, 10, 4, 3, false, false},
-                                               {16, 8, 6, 4, true, false}}};
-// Their places there.
-constexpr int common_ring = 0, narrow_temperatures_ring = 1, address_ring = 2, address_temperatures_ring = 3,
-              float16_ring = 4, narrow_ring = 5, wide_temperatures_ring = 6;
-constexpr std::int64_t most_narrow_tiles = 32;
 
 // A cluster per row.
 struct FewRowsVariant {
@@ -63,81 +43,11 @@ constexpr std::int64_t row_info_bytes = 48;
 // A vector or more per thread, straight through.
 constexpr int stream_threads = 128, stream_vectors = 2, stream_turns = 3, stream_blocks = 9, stream_variant = 1;
 
-constexpr int first_ring = 1, first_few_rows = first_ring + static_cast<int>(rings.size());
+constexpr int first_ring = 1, first_few_rows = first_ring + ring_count;
 constexpr int first_fused = 1;
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
-std::int64_t tile_columns(DType dtype) {
-  return tile_bytes / size_of(dtype);
-}
-
-bool has_table(const LaunchShape& shape) {
-  return shape.logits_dtype == DType::bfloat16 && shape.numerics == Numerics::portable && !shape.has_row_temperatures;
-}
-
-// Bytes of `stages` stages, and of the table where there is one.
-std::int64_t ring_bytes(std::int64_t stages, std::int64_t stage_bytes, bool table) {
-  if (!table) return stages * stage_bytes;
-  const std::int64_t between = (0x20000 - table_half) / stage_bytes;
-  return table_end + std::max<std::int64_t>(0, stages - between) * stage_bytes;
-}
 
 bool has_plan_size(const LaunchShape& shape) {
   return shape.vocab_size >= smallest_vocab && shape.rows < (std::int64_t{1} << 31);
-}
-
-// Every row can be read in vectors, to the end of the last one that counts.
-bool reads_vectors(const LaunchShape& shape) {
-  const std::int64_t size = size_of(shape.logits_dtype);
-  const std::int64_t read = ceil_div(shape.vocab_size * size, vector_bytes) * vector_bytes;
-  return shape.alignment >= vector_bytes && read <= shape.stored_columns * size;
-}
-
-std::optional<LaunchPlan> ring_plan(const LaunchShape& shape, const DeviceLimits& limits, const RingVariant& v,
-                                    int variant) {
-  if (v.row_temperatures != shape.has_row_temperatures) return std::nullopt;
-  if (!v.any_address && !reads_vectors(shape)) return std::nullopt;
-  const std::int64_t tiles = ceil_div(shape.vocab_size, tile_columns(shape.logits_dtype));
-  if (tiles > most_tiles) return std::nullopt;
-  const std::int64_t record = shape.logits_dtype == DType::float32 ? 8 : 33 * 4;
-  const std::int64_t stage_bytes = v.stage_tiles * (tile_bytes + (v.any_address ? span_bytes : 0)),
-                     round = v.warps / v.stage_tiles;
-  const std::int64_t window_tables = has_table(shape) && !v.any_address ? v.warps * window_table_bytes : 0;
-  const auto bytes = [&](std::int64_t stages) {
-    return ring_bytes(stages, stage_bytes, has_table(shape)) + window_tables + stages * 32 +
-           v.row_buffers * ((v.row_temperatures ? 64 : 40) + tiles * record);
-  };
-  std::int64_t stages = 5 * round;
-  while (stages > 0 && bytes(stages) > limits.shared_per_block) stages -= round;
-  if (stages < 2 * round) return std::nullopt; // one in work, one on the way
-
-  const std::int64_t blocks = limits.multiprocessors;
-  // The rows that are left over when all blocks have had the same number are cut, so that all blocks end together.
-  constexpr std::int64_t pieces = 8, own_tickets = 2;
-  const std::int64_t cut = std::min({shape.rows % blocks, largest_nodes / tiles, largest_tickets - own_tickets});
-  LaunchPlan plan;
-  plan.variant = static_cast<std::uint8_t>(variant);
-  plan.grid = static_cast<unsigned>(blocks);
-  plan.block = static_cast<unsigned>(v.warps + 1 + v.finishing_warps) * 32;
-  plan.shared_bytes = static_cast<unsigned>(bytes(stages));
-  plan.nodes = cut * tiles;
-  plan.tickets = cut + own_tickets;
-  plan.gpu.parameters[0] = static_cast<std::int32_t>(stages);
-  plan.gpu.parameters[1] = static_cast<std::int32_t>(shape.rows - cut);
-  plan.gpu.parameters[2] = static_cast<std::int32_t>(std::min(pieces, tiles));
-  return plan;
-}
-
-int ring_choice(const LaunchShape& shape) {
-  const bool narrow = ceil_div(shape.vocab_size, tile_columns(shape.logits_dtype)) <= most_narrow_tiles;
-  if (!reads_vectors(shape)) return shape.has_row_temperatures ? address_temperatures_ring : address_ring;
-  if (shape.has_row_temperatures) return narrow ? narrow_temperatures_ring : wide_temperatures_ring;
-  if (has_table(shape)) return common_ring;
-  if (shape.logits_dtype == DType::float16 && shape.numerics == Numerics::portable) return float16_ring;
-  return narrow ? narrow_ring : common_ring;
 }
 
 std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const FewRowsVariant& v, int variant) {
@@ -162,7 +72,8 @@ std::int64_t blocks_at_once(const DeviceLimits& limits, int cluster, int blocks)
 // Whether rows of one block each keep the multiprocessors busy to the end.
 bool shares_evenly(std::int64_t rows, const DeviceLimits& limits) {
   const std::int64_t last = rows % limits.multiprocessors;
-  return rows <= std::int64_t{2} * limits.multiprocessors || last == 0 || 4 * last >= 3 * limits.multiprocessors;
+  return rows <= std::int64_t{2} * limits.multiprocessors || last == 0 ||
+         4 * last >= std::int64_t{3} * limits.multiprocessors;
 }
 
 // The widest cluster that still leaves every block enough to read, of which all rows' run at once.
@@ -236,14 +147,18 @@ std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLim
     const bool aligned = reads_vectors(shape);
     // Without vectors few rows are better cut among many blocks.
     if (!aligned && 2 * shape.rows < limits.multiprocessors) return std::nullopt;
-    forced = first_ring + ring_choice(shape);
+    forced = first_ring + ring_choice(shape, limits);
     if (const int few = few_rows_choice(shape, limits); aligned && few != 0)
       if (std::optional<LaunchPlan> plan =
               few_rows_plan(shape, few_rows[static_cast<std::size_t>(few - first_few_rows)], few))
         return plan;
   }
-  if (forced >= first_ring && forced < first_few_rows)
-    return ring_plan(shape, limits, rings[static_cast<std::size_t>(forced - first_ring)], forced);
+  if (forced >= first_ring && forced < first_few_rows) {
+    std::optional<LaunchPlan> plan = ring_plan(shape, limits, forced - first_ring);
+    if (plan) plan->variant = static_cast<std::uint8_t>(forced);
+    return plan;
+  }
+  if (forced < first_few_rows) return std::nullopt;
   const auto i = static_cast<std::size_t>(forced - first_few_rows);
   return i < few_rows.size() ? few_rows_plan(shape, few_rows[i], forced) : std::nullopt;
 }
@@ -287,15 +202,7 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
   if (spec.op == Operator::logp_backward)
     return {fmt::format("BILOGP_WARPS={}", stream_threads / 32), fmt::format("BILOGP_VECTORS={}", stream_vectors),
             fmt::format("BILOGP_BLOCKS={}", stream_blocks)};
-  if (variant < first_few_rows) {
-    const RingVariant& v = rings.at(static_cast<std::size_t>(variant - first_ring));
-    return {fmt::format("BILOGP_WARPS={}", v.warps),
-            fmt::format("BILOGP_STAGE_TILES={}", v.stage_tiles),
-            fmt::format("BILOGP_ROW_BUFFERS={}", v.row_buffers),
-            fmt::format("BILOGP_FINISHING_WARPS={}", v.finishing_warps),
-            fmt::format("BILOGP_ROW_TEMPERATURES={}", v.row_temperatures ? 1 : 0),
-            fmt::format("BILOGP_ANY_ADDRESS={}", v.any_address ? 1 : 0)};
-  }
+  if (variant < first_few_rows) return ring_definitions(variant - first_ring);
   const FewRowsVariant& v = few_rows.at(static_cast<std::size_t>(variant - first_few_rows));
   return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster),
           fmt::format("BILOGP_VECTORS={}", v.vectors), fmt::format("BILOGP_BLOCKS={}", v.blocks)};
@@ -303,7 +210,7 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
 
 std::vector<std::uint8_t> hopper_variants(Operator op, DType logits_dtype) {
   std::size_t count = 0;
-  if (op == Operator::logp_forward) count = rings.size() + few_rows.size();
+  if (op == Operator::logp_forward) count = ring_count + few_rows.size();
   if (op == Operator::logp_with_gradient) count = fused.size();
   if (op == Operator::logp_backward) count = 1;
   std::vector<std::uint8_t> variants;

@@ -59,9 +59,14 @@ template<bool UseTable, bool AnyAddress = false, bool HasWindowTable = false> st
       next_detour = next_detour < longest_detour ? 4 * next_detour : longest_detour;
     }
     if constexpr (AnyAddress) align_tile<Logits>(span, phase);
-    if (__any_sync(all_lanes, rest < span_columns)) cut_span<Logits>(span, lane, rest < 0 ? 0 : rest);
+    const bool is_cut = __any_sync(all_lanes, rest < span_columns);
+    if (is_cut) cut_span<Logits>(span, lane, rest < 0 ? 0 : rest);
+    // The end of a row has zeros in it, whatever the other tiles are like: it begins with what takes them, and is no
+    // example.
+    const TileWay expected = is_cut && way == TileWay::shifted ? TileWay::enclosed : way;
     const TileSum sum =
-        masked_tile<Logits, UseTable, HasWindowTable>(span, lane, table, window_table, window, way, last_maximum);
+        masked_tile<Logits, UseTable, HasWindowTable>(span, lane, table, window_table, window, expected, last_maximum);
+    if (is_cut && way != TileWay::plain) return sum;
     last_maximum = sum.maximum;
     way = sum.way;
     return sum;
