@@ -3,6 +3,9 @@
 #define BILOGP_CANON_CONSTANTS_H
 
 #include "canon/arguments.h"
+#if defined(BILOGP_DEVICE_CUDA)
+#include "device/cuda/bit_cast.h"
+#endif
 
 namespace canon {
 
@@ -18,7 +21,9 @@ constexpr float temperature_min = 0x1p-20f, temperature_max = 0x1p20f;
 
 constexpr u32 nan_bits = 0x7fc00000u;
 constexpr u32 inf_bits = 0x7f800000u;
+#if !defined(BILOGP_NO_CONSTANT_BIT_CAST)
 constexpr float negative_infinity = __builtin_bit_cast(float, 0xff800000u);
+#endif
 
 // Exponent of a zero inside the kernels: below every real one, and far enough from the ends of i32 for differences.
 constexpr i32 zero_exponent = -0x60000000;

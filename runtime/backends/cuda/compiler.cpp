@@ -73,11 +73,24 @@ std::string bytes_of(const Nvrtc& library, Program program, SizeGetter get_size,
   return bytes;
 }
 
+// Blocks of a cluster send to each other by an instruction that came with 12.1.
+void check_clusters(const Nvrtc& library, const CompileRequest& request) {
+  constexpr std::string_view cluster = "BILOGP_CLUSTER=";
+  if (library.version != "12.0") return;
+  for (const std::string_view define : request.defines)
+    if (define.starts_with(cluster) && define.substr(cluster.size()) != "1")
+      throw Error(ErrorKind::compile_failed,
+                  fmt::format("kernels for {} need NVRTC 12.1 or newer, and {} is {}: `pip install --upgrade "
+                              "nvidia-cuda-nvrtc-cu12` installs another",
+                              request.target.name, library.path, library.version));
+}
+
 } // namespace
 
 CompiledImage compile(const CompileRequest& request) {
   const Nvrtc& library = nvrtc();
   const CodeChoice code = code_for(request.target, library.archs);
+  check_clusters(library, request);
   const auto begin = std::chrono::steady_clock::now();
   const Sources sources(request.files);
   OwnedProgram program(library);
