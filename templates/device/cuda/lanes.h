@@ -43,6 +43,9 @@ template<class Mask, class T> CANON_FN T select(Mask mask, T a, T b) {
 CANON_FN float fused(float a, float b, float c) {
   return __fmaf_rn(a, b, c);
 }
+CANON_FN double fused(double a, double b, double c) {
+  return __fma_rn(a, b, c);
+}
 
 CANON_FN i32 count_trailing_zeros(u64 value) {
   return __ffsll((long long)value) - 1;

@@ -3,8 +3,8 @@
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_ROW_ANSWER_H
 #define BILOGP_DEVICE_CUDA_HOPPER_ROW_ANSWER_H
 
-#include "device/cuda/hopper/close_log2.h"
 #include "device/cuda/hopper/memory.h"
+#include "device/gpu/close_log2.h"
 #include "rows/row_results.h"
 
 namespace canon {

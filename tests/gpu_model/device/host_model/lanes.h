@@ -41,6 +41,9 @@ template<class Mask, class T> CANON_FN T select(Mask mask, T a, T b) {
 CANON_FN float fused(float a, float b, float c) {
   return __builtin_fmaf(a, b, c);
 }
+CANON_FN double fused(double a, double b, double c) {
+  return __builtin_fma(a, b, c);
+}
 CANON_FN i32 count_trailing_zeros(u64 value) {
   return __builtin_ctzll(value);
 }

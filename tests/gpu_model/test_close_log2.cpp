@@ -1,0 +1,87 @@
+// Results by close logarithms: what they give is what the definition gives, or they leave it to the definition. All
+// operations are rounded as on a device, so what holds here holds there.
+#include "canon/finish.h"
+#include "device/gpu/close_log2.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace {
+
+// How far a close d may be from the defined one.
+double distance(double d) {
+  return 0x1p-48 + 0x1p-51 * std::abs(d);
+}
+
+struct Tally {
+  long found = 0, left = 0, wrong = 0;
+  double farthest = 0; // in distances
+  void add(double close, double defined) {
+    farthest = std::max(farthest, std::abs(close - defined) / distance(close));
+    float result = 0;
+    if (!canon::one_result(close, result)) {
+      ++left;
+      return;
+    }
+    ++found;
+    const float right = (float)(defined * canon::inverse_log2_e);
+    wrong += canon::bits_from_float(result) == canon::bits_from_float(right) ? 0 : 1;
+  }
+};
+
+// `exponents` powers of two between a leaf p and a sum m, from `first` on.
+Tally tally_of(int first, int exponents, int count) {
+  std::mt19937 random(9);
+  const auto between = [&](float low, float high) {
+    const u32 begin = canon::bits_from_float(low), end = canon::bits_from_float(high);
+    return canon::float_from_bits(begin + (u32)(random() % (end - begin)));
+  };
+  Tally tally;
+  for (int i = 0; i < count; ++i) {
+    const float m = between(1.0f, 2.0f);
+    // Every fourth leaf is all of the sum, or close to all.
+    const float p = i % 4 != 0 ? between(0.7071f, 1.4143f) : m < 1.4142f ? m : 0.5f * m;
+    const double exponent = first + (int)(random() % (unsigned)exponents);
+    tally.add(exponent + (canon::close_log2(p) - canon::close_log2(m)),
+              exponent + canon::log2_canon((double)p / (double)m));
+    tally.add(exponent + canon::close_log2(m), exponent + canon::log2_canon((double)m));
+  }
+  return tally;
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("close_log2");
+
+TEST_CASE("ordinary rows: right, and hardly any is left") {
+  const Tally tally = tally_of(-60, 55, 400000);
+  CHECK(tally.wrong == 0);
+  CHECK(tally.farthest < 0.75);
+  CHECK(tally.left < tally.found / 10000);
+}
+
+TEST_CASE("results near 0 and far from it are right where they are given") {
+  for (const int first : {-2, -1, 0, 1, -1000000, 1 << 29}) {
+    const Tally tally = tally_of(first, 2, 100000);
+    CAPTURE(first);
+    CHECK(tally.wrong == 0);
+    CHECK(tally.farthest < 0.75);
+    CHECK(tally.found > 0);
+  }
+}
+
+TEST_CASE("what could round either way is left") {
+  for (const float result : {-0x1.8p-10f, -0.5f, -1.7f, -12.3f, 88.8f, -1e6f}) {
+    const double next = std::nextafter(result, 1e9f), between = ((double)result + next) / 2;
+    const double d = between / canon::inverse_log2_e;
+    for (const double side : {-1.0, 0.0, 1.0}) {
+      float given = 0;
+      CHECK_FALSE(canon::one_result(d + side * distance(d), given));
+    }
+  }
+}
+
+TEST_SUITE_END();
