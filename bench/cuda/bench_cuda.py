@@ -44,14 +44,25 @@ def in_gap(x):
     each_block(x, change)
 
 
+def top_50(x):
+    each_block(x, lambda b: b.masked_fill_(b < b.float().topk(50, dim=1).values[:, -1:], -float("inf")))
+
+
+def both(*changes):
+    return lambda x: [change(x) for change in changes]
+
+
 # Rows as samplers and models make them, from N(0, 5).
 ROW_KINDS = {
     "a third of the columns -inf": lambda x: x[:, x.shape[1] * 2 // 3:].fill_(-float("inf")),
     "1 in 512 -inf": sprinkled(1 / 512, -float("inf")),
     "1 in 512 -65504": sprinkled(1 / 512, -65504.0),
     "-inf, and logits in (-80, -51)": in_gap,
+    "-65504, and logits in (-80, -51)": both(sprinkled(1 / 512, -65504.0), sprinkled(1 / 512, -65.0)),
+    "all but the 50 largest -inf": top_50,
     "offset +200": lambda x: x.add_(200),
     "offset -300": lambda x: x.sub_(300),
+    "offset +250, 1 in 512 -inf": both(lambda x: x.add_(250), sprinkled(1 / 512, -float("inf"))),
     "deviation 60": lambda x: x.mul_(12),
     "three-bit mantissas": lambda x: x.view(torch.int16).bitwise_and_(-16),
 }
