@@ -14,7 +14,7 @@ from torch import Tensor
 
 from . import _checks, _core
 from ._results import LogpResult
-from ._torch_operators import gradient, no_second_derivative, score, stream_of
+from ._torch_operators import gradient, has_exchange, no_second_derivative, score, stream_of
 from .errors import InvalidArgument, Unsupported, WrongType
 
 _PLAIN_TYPES = (Tensor, torch.nn.Parameter)
@@ -71,11 +71,6 @@ class _Logp(torch.autograd.Function):
         return (grad,) + (None,) * 9
 
 
-def _is_plain(logits: Tensor) -> bool:
-    """No tracing, no mode and no transform is active, and the tensor is no subclass with ideas of its own."""
-    return type(logits) in _PLAIN_TYPES and _dispatch_modes() == 0 and _function_modes() == 0 and not _tracing_state()
-
-
 def _split_temperature(logits: Tensor, temperature: Any) -> tuple[Tensor | None, float]:
     """A tensor is expanded over the rows: per token, per sequence ([batch, 1]), or a single number on the device."""
     if not isinstance(temperature, Tensor):
@@ -119,7 +114,10 @@ def logp(
 ) -> Any:
     is_plain = False
     if not _is_compiling():
-        is_plain = _is_plain(logits)
+        # No tracing and no mode is active, and the tensor is no subclass with ideas of its own.
+        is_plain = (
+            type(logits) in _PLAIN_TYPES and _dispatch_modes() == 0 and _function_modes() == 0 and not _tracing_state()
+        )
         if _transform() is not None:
             raise Unsupported("torch.func's transforms do not reach bilogp.logp; use torch.autograd, or torch.compile")
     is_recorded = logits.requires_grad and _is_grad_enabled()
@@ -134,7 +132,7 @@ def logp(
             temperature = _split_temperature(logits, temperature)[0]
         result = _core.logp(
             logits, target_ids, ignore_index, validate, temperature, vocab_size, return_lse, numerics,
-            inplace_backward, out, stream_of(logits),
+            inplace_backward, out, None if has_exchange else stream_of(logits),
         )  # fmt: skip
         if out is not None:
             torch.autograd.graph.increment_version(out)

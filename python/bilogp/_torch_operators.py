@@ -12,11 +12,11 @@ from .errors import Unsupported
 
 _VALIDATE = (None, True, False)  # as numbers of the operators' schema
 _backward_pass = torch._C._current_graph_task_id  # -1: none
-_has_exchange = hasattr(Tensor, "__dlpack_c_exchange_api__")
+has_exchange = hasattr(Tensor, "__dlpack_c_exchange_api__")
 
 
 def stream_of(tensor: Tensor) -> int | None:
-    return None if _has_exchange else _arrays.current_stream(tensor)
+    return None if has_exchange else _arrays.current_stream(tensor)
 
 
 def _is_repeated() -> bool:
