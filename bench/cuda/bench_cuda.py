@@ -126,7 +126,7 @@ def few(library):
     columns = 128256
     flush = torch.empty(1 << 28, dtype=torch.uint8, device="cuda")
     x, ids = normal(512, columns, deviation=3.0), torch.randint(0, columns, (512,), device="cuda")
-    for count in (1, 8, 16, 64, 128, 256, 512):
+    for count in (1, 8, 16, 32, 64, 128, 256, 384, 512):
         out = Outputs(count)
         read = read_ceiling(x[:count], 40, flush)
         print(f"few rows, {count} x {columns}, cold: read {1000 * read:.2f} us")
