@@ -88,9 +88,7 @@ template<class S> CANON_FN void build_leaf_table(u32 table, float c, float tempe
 // Leaves of a bfloat16 word's two columns. Every address is legal; the caller's check of magnitudes decides whether the
 // values count.
 CANON_FN void table_leaves(u32 word, u32 small, u32 table, float& low, float& high) {
-  u32 raised;
-  asm("max.xorsign.abs.bf16x2 %0, %1, %2;" : "=r"(raised) : "r"(word), "r"(small));
-  raised = spread_over_banks(raised);
+  const u32 raised = spread_over_banks(PackedBfloat16::larger_magnitude(word, small));
   low = load_shared_constant(table + ((raised << 2) & (table_negative | (table_half - 4))));
   high = load_shared_constant(table + ((raised >> 14) & (table_negative | (table_half - 4))));
 }

@@ -39,6 +39,11 @@ CANON_FN void store_shared_vector(u32 address, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" : : "r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
 
+// What was stored above is written before copies that are asked for later, which belong to another proxy.
+CANON_FN void order_before_copies() {
+  asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+}
+
 // Logits, or zeros: a branch would cost more. They pass through once and should not push anything else out of the
 // first-level cache.
 CANON_FN Vector load_streamed_vector_if(bool condition, const void* address) {

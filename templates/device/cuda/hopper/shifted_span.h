@@ -63,7 +63,7 @@ template<class S> CANON_COLD void align_tile(u32 span, u32 phase) {
 #pragma unroll
   for (int j = 0; j < span_vectors; ++j)
     store_shared_vector(span ^ (u32)(j << 4), v[j].word[0], v[j].word[1], v[j].word[2], v[j].word[3]);
-  asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+  order_before_copies();
   warp_barrier();
 }
 

@@ -61,8 +61,9 @@ CANON_FN float plain_vector_sum(const Vector& v, u32 table, const PlainWindow& w
 }
 
 template<class S> CANON_FN u32 vector_magnitude(const Vector& v, u32 running) {
-  const u32 a = Words<S>::larger_magnitude(v.word[0], v.word[1]), b = Words<S>::larger_magnitude(v.word[2], v.word[3]);
-  return Words<S>::larger_magnitude(running, Words<S>::larger_magnitude(a, b));
+  const u32 a = Words<S>::larger_magnitude_or_nan(v.word[0], v.word[1]),
+            b = Words<S>::larger_magnitude_or_nan(v.word[2], v.word[3]);
+  return Words<S>::larger_magnitude_or_nan(running, Words<S>::larger_magnitude_or_nan(a, b));
 }
 
 CANON_FN void load_span(Vector* v, u32 address) {

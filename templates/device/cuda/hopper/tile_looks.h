@@ -23,10 +23,10 @@ template<class S> CANON_FN void cut_span(u32 span, u32 lane, int live) {
     const u32 address = span ^ (u32)(j << 4);
     Vector v = load_shared_vector(address);
 #pragma unroll
-    for (int i = 0; i < vector_words; ++i) v.word[i] = Words<S>::cut(v.word[i], column + i * Words<S>::columns, live);
+    for (int i = 0; i < vector_words; ++i) v.word[i] = cut_word<S>(v.word[i], column + i * Words<S>::columns, live);
     store_shared_vector(address, v.word[0], v.word[1], v.word[2], v.word[3]);
   }
-  asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
+  order_before_copies();
 }
 
 // Of a word's columns; NaN if there is one.
@@ -82,12 +82,6 @@ struct SpanLadder {
   }
 };
 
-// Subnormal summands are taken for zeros. No other kind of instruction flushes.
-CANON_FN float flushed_sum(float a, float b) {
-  float sum;
-  asm("add.rn.ftz.f32 %0, %1, %2;" : "=f"(sum) : "f"(a), "f"(b));
-  return sum;
-}
 CANON_FN float flushed_tree_of_4(const float* s) {
   return flushed_sum(s[0], s[1]) + flushed_sum(s[2], s[3]);
 }

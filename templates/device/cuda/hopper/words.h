@@ -4,99 +4,42 @@
 #define BILOGP_DEVICE_CUDA_HOPPER_WORDS_H
 
 #include "canon/leaf.h"
+#include "device/cuda/hopper/packed.h"
 #include "rows/device.h"
 
 namespace canon {
 
 template<class S> struct Words;
 
-// What the 16-bit types share: PTX names the two packed types alike but for a suffix.
-#define BILOGP_PACKED_WORDS(suffix)                                                                                    \
-  static constexpr int columns = 2;                                                                                    \
-  CANON_FN u32 larger(u32 a, u32 b) {                                                                                  \
-    u32 r;                                                                                                             \
-    asm("max." suffix " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));                                                      \
-    return r;                                                                                                          \
-  }                                                                                                                    \
-  CANON_FN u32 smaller(u32 a, u32 b) {                                                                                 \
-    u32 r;                                                                                                             \
-    asm("min." suffix " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));                                                      \
-    return r;                                                                                                          \
-  }                                                                                                                    \
-  CANON_FN u32 larger_or_nan(u32 a, u32 b) {                                                                           \
-    u32 r;                                                                                                             \
-    asm("max.NaN." suffix " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));                                                  \
-    return r;                                                                                                          \
-  }                                                                                                                    \
-  /* The larger magnitude or NaN; its sign means nothing. */                                                           \
-  CANON_FN u32 larger_magnitude(u32 a, u32 b) {                                                                        \
-    u32 r;                                                                                                             \
-    asm("max.NaN.xorsign.abs." suffix " %0, %1, %2;" : "=r"(r) : "r"(a), "r"(b));                                      \
-    return r;                                                                                                          \
-  }                                                                                                                    \
-  CANON_FN u32 largest_pattern(u32 magnitudes) {                                                                       \
-    const u32 m = magnitudes & 0x7fff7fffu;                                                                            \
-    return m >> 16 > (m & 0xffffu) ? m >> 16 : m & 0xffffu;                                                            \
-  }                                                                                                                    \
-  CANON_FN u32 in_all_columns(u32 pattern) {                                                                           \
-    return pattern * 0x10001u;                                                                                         \
-  }                                                                                                                    \
-  CANON_FN u32 add_then_max(u32 word, u32 addend, u32 running) {                                                       \
-    u32 r;                                                                                                             \
-    asm("{\n\t.reg .b32 sum;\n\tadd.u16x2 sum, %1, %2;\n\tmax.u16x2 %0, sum, %3;\n\t}"                                 \
-        : "=r"(r)                                                                                                      \
-        : "r"(word), "r"(addend), "r"(running));                                                                       \
-    return r;                                                                                                          \
-  }                                                                                                                    \
-  CANON_FN u32 largest_column(u32 word) {                                                                              \
-    return word >> 16 > (word & 0xffffu) ? word >> 16 : word & 0xffffu;                                                \
-  }                                                                                                                    \
-  static constexpr u32 pattern_count = 0x10000u, sign = 0x8000u, minus_infinity = in_place_minus_infinity;             \
-  /* Columns from `live` on become -inf; the word's first column is `column`. */                                       \
-  CANON_FN u32 cut(u32 word, int column, int live) {                                                                   \
-    if (column + 1 < live) return word;                                                                                \
-    return column < live ? (word & 0xffffu) | (minus_infinity << 16) : minus_infinity * 0x10001u;                      \
-  }                                                                                                                    \
-  CANON_FN bool column_equals(u32 word, int k, u32 pattern) {                                                          \
-    return (k == 0 ? word & 0xffffu : word >> 16) == pattern;                                                          \
+// What the 16-bit types share.
+template<class Operations> struct PackedWords : Operations {
+  static constexpr int columns = 2;
+  static constexpr u32 pattern_count = 0x10000u, sign = 0x8000u;
+  CANON_FN u32 largest_column(u32 word) { return word >> 16 > (word & 0xffffu) ? word >> 16 : word & 0xffffu; }
+  CANON_FN u32 largest_pattern(u32 magnitudes) { return largest_column(magnitudes & 0x7fff7fffu); }
+  CANON_FN u32 in_all_columns(u32 pattern) { return pattern * 0x10001u; }
+  CANON_FN u32 add_then_max(u32 word, u32 addend, u32 running) { return add_then_max_of_halves(word, addend, running); }
+  CANON_FN bool column_equals(u32 word, int k, u32 pattern) {
+    return (k == 0 ? word & 0xffffu : word >> 16) == pattern;
   }
+};
 
-template<> struct Words<Bfloat16> {
-  static constexpr u32 in_place_minus_infinity = 0xff80u;
-  BILOGP_PACKED_WORDS("bf16x2")
+template<> struct Words<Bfloat16> : PackedWords<PackedBfloat16> {
+  static constexpr u32 minus_infinity = 0xff80u;
   CANON_FN float column(u32 word, int k) { return float_from_bits(k == 0 ? word << 16 : word & 0xffff0000u); }
   CANON_FN float value(u32 pattern) { return float_from_bits(pattern << 16); }
   // Toward zero, for a finite f.
   CANON_FN u32 truncated(float f) { return bits_from_float(f) >> 16; }
-  CANON_FN u32 packed(float low, float high) {
-    u32 r;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-  }
 };
 
-template<> struct Words<Float16> {
-  static constexpr u32 in_place_minus_infinity = 0xfc00u;
-  BILOGP_PACKED_WORDS("f16x2")
+template<> struct Words<Float16> : PackedWords<PackedFloat16> {
+  static constexpr u32 minus_infinity = 0xfc00u;
   CANON_FN float column(u32 word, int k) { return k == 0 ? value(word & 0xffffu) : value(word >> 16); }
-  CANON_FN float value(u32 pattern) {
-    float f;
-    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"((u16)pattern));
-    return f;
-  }
-  CANON_FN u32 truncated(float f) {
-    u16 h;
-    asm("cvt.rz.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
-    return h;
-  }
-  CANON_FN u32 packed(float low, float high) {
-    u32 r;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
-    return r;
-  }
+  CANON_FN float value(u32 pattern) { return half_value(pattern); }
+  CANON_FN u32 truncated(float f) { return truncated_half(f); }
 };
 
-template<> struct Words<Float32> {
+template<> struct Words<Float32> : OneFloat {
   static constexpr int columns = 1;
   static constexpr u32 pattern_count = 0; // 2^32
   static constexpr u32 sign = 0x80000000u, minus_infinity = 0xff800000u;
@@ -104,26 +47,6 @@ template<> struct Words<Float32> {
   CANON_FN float value(u32 pattern) { return float_from_bits(pattern); }
   CANON_FN u32 truncated(float f) { return bits_from_float(f); }
   CANON_FN u32 packed(float first, float) { return bits_from_float(first); }
-  CANON_FN u32 larger(u32 a, u32 b) {
-    float r;
-    asm("max.f32 %0, %1, %2;" : "=f"(r) : "f"(float_from_bits(a)), "f"(float_from_bits(b)));
-    return bits_from_float(r);
-  }
-  CANON_FN u32 smaller(u32 a, u32 b) {
-    float r;
-    asm("min.f32 %0, %1, %2;" : "=f"(r) : "f"(float_from_bits(a)), "f"(float_from_bits(b)));
-    return bits_from_float(r);
-  }
-  CANON_FN u32 larger_or_nan(u32 a, u32 b) {
-    float r;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(float_from_bits(a)), "f"(float_from_bits(b)));
-    return bits_from_float(r);
-  }
-  CANON_FN u32 larger_magnitude(u32 a, u32 b) {
-    float r;
-    asm("max.NaN.xorsign.abs.f32 %0, %1, %2;" : "=f"(r) : "f"(float_from_bits(a)), "f"(float_from_bits(b)));
-    return bits_from_float(r);
-  }
   CANON_FN u32 largest_pattern(u32 magnitudes) { return magnitudes & 0x7fffffffu; }
   CANON_FN u32 in_all_columns(u32 pattern) { return pattern; }
   CANON_FN u32 add_then_max(u32 word, u32 addend, u32 running) {
@@ -131,9 +54,16 @@ template<> struct Words<Float32> {
     return sum > running ? sum : running;
   }
   CANON_FN u32 largest_column(u32 word) { return word; }
-  CANON_FN u32 cut(u32 word, int column, int live) { return column < live ? word : minus_infinity; }
   CANON_FN bool column_equals(u32 word, int, u32 pattern) { return word == pattern; }
 };
+
+// Columns from `live` on become -inf; the word's first column is `column`.
+template<class S> CANON_FN u32 cut_word(u32 word, int column, int live) {
+  constexpr u32 masked = Words<S>::minus_infinity;
+  if constexpr (Words<S>::columns == 1) return column < live ? word : masked;
+  if (column + 1 < live) return word;
+  return column < live ? (word & 0xffffu) | (masked << 16) : masked * 0x10001u;
+}
 
 // The smallest stored pattern whose value is not below f.
 template<class S> CANON_FN u32 pattern_above(float f) {
