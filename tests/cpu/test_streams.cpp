@@ -78,6 +78,34 @@ TEST_CASE("logits at the edges of the window, in rows of several tiles") {
       }
 }
 
+TEST_CASE("rows too wide for any window, one after the other, and what ends the run") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const Sprinkled wide = {.spread = 60};
+  const Sprinkled masked = {.spread = 60, .others = {-infinity}, .one_in = 3};
+  for (Runtime* runtime : levels())
+    for (const Storage storage : all_storages)
+      for (const float temperature : {1.0F, 0.05F, 0x1p-20F}) {
+        std::vector<Sprinkled> rows = {wide, wide, masked, {.spread = 3}, wide, {.others = {-infinity}, .one_in = 4}};
+        // Around 2^20, where one rounding no longer does, and around the bound of the smallest temperature.
+        for (const float edge : {0x1p20F * temperature / 1.44269504F, 512.0F, 60000.0F})
+          for (const float sign : {1.0F, -1.0F}) {
+            rows.push_back(wide);
+            rows.push_back({.spread = 60,
+                            .others = {sign * edge, sign * edge * 1.01F, sign * edge * 0.99F, sign * edge * 4},
+                            .one_in = 5000});
+          }
+        for (const float poison : {nan, infinity}) {
+          rows.push_back(wide);
+          rows.push_back({.spread = 60, .others = {poison, -infinity}, .one_in = 9000});
+        }
+        rows.push_back(wide);
+        rows.push_back({.others = {-infinity}, .one_in = 1});
+        rows.push_back(wide);
+        Batch batch = batch_of(rows, storage, is_slow(*runtime) ? 9001 : 26011, temperature, 9);
+        check_same(batch.check_forward(*runtime));
+      }
+}
+
 TEST_CASE("subnormal float16 logits among ordinary ones") {
   std::vector<Sprinkled> rows;
   for (const unsigned one_in : {20000U, 500U, 3U, 1U})

@@ -9,7 +9,7 @@ namespace canon {
 
 // The way that the last tile went. It is tried first for the next one, so that a batch of masked rows pays for one
 // failed try and not for one per tile.
-enum class TileWay { plain, clamped, widened, general };
+enum class TileWay { plain, clamped, widened, pairs, general };
 
 template<class S> CANON_COLD bool has_many_subnormals(const typename S::Stored* p, int columns) {
   constexpr int few = 4;
@@ -37,7 +37,7 @@ template<class S> struct TileSums {
     Outcome outcome = Outcome::failed;
     if (uses_leaf_table<S> && limits.leaf_table == nullptr) way = TileWay::general;
     if constexpr (S::shuns_subnormals) {
-      if (!limits.can_unpack_scaled && way != TileWay::general) way = TileWay::widened;
+      if (!limits.can_unpack_scaled && way < TileWay::pairs) way = TileWay::widened;
       if (way == TileWay::widened &&
           (outcome = stream_tiles<Stream::widened, S>(tiles, streams, columns, limits, sums)) == Outcome::failed)
         way = TileWay::general;
@@ -54,8 +54,21 @@ template<class S> struct TileSums {
         way = TileWay::widened;
 #pragma clang loop unroll(disable)
     for (int s = 0; s < streams; ++s)
-      out[s] = outcome == Outcome::failed ? tile_general<S>(tiles[s], columns, scale)
-                                          : normalised(Node{sums[s], stream_reference});
+      out[s] = outcome == Outcome::failed ? rare_node(tiles[s], columns) : normalised(Node{sums[s], stream_reference});
+  }
+
+  // Pairs at once where the tile before needed them.
+  CANON_MEMBER Node rare_node(const typename S::Stored* tile, int columns) {
+    if (way == TileWay::pairs) {
+      const NearPairs pairs = tile_pairs_near<S>(tile, columns, scale.c);
+      const float exponent = pairs.biggest * scale.c;
+      if (exponent <= plain_exponent_limit) way = TileWay::plain;
+      if (exponent <= 0x1p20f && pairs.biggest <= scale.bound) return pairs.node;
+    }
+    bool uses_pairs = false;
+    const Node node = tile_general<S>(tile, columns, scale, uses_pairs);
+    way = uses_pairs && BILOGP_SOFTWARE_FMA == 0 ? TileWay::pairs : TileWay::general;
+    return node;
   }
 };
 

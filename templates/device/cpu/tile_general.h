@@ -53,28 +53,63 @@ template<class S> CANON_FN TileRange scan_tile(const typename S::Stored* p, int 
   return range;
 }
 
-// Sixteen by sixteen sums of groups, each of them a pair or a plain sum, to a single one.
-template<class S> CANON_FN Node tile_pairs(const typename S::Stored* p, int columns, const Scale& scale) {
+// Sums of a tile by pairs, where leaf(x, pair) makes one of a vector of logits.
+template<class S, class Leaf> CANON_FN Node pairs_of_tile(const typename S::Stored* p, int columns, Leaf leaf) {
   const PairVector zero = {FloatLanes{}, IntLanes{} + zero_exponent};
-  PairVector groups[tile_blocks * block_groups];
+  PairVector blocks[tile_blocks];
 #pragma clang loop unroll(disable)
-  for (int g = 0; g < tile_blocks * block_groups; ++g) groups[g] = zero;
-  each_group_of_tile<S>(p, columns, [&](int g, int valid, const FloatLanes* x) {
-    PairVector leaf[2];
+  for (int b = 0, begin = 0; b < tile_blocks; ++b, begin += TileShape<S>::block_columns) {
+    blocks[b] = zero;
+    if (begin >= columns) continue;
+    PairVector groups[block_groups];
 #pragma clang loop unroll(disable)
-    for (int v = 0; v < S::group_vectors; ++v) {
-      const IntLanes is_valid = valid_lanes<S>(valid, v);
-      leaf_pair<FloatLanes>(x[v], scale, leaf[v].s, leaf[v].R);
-      leaf[v].s = select(is_valid, leaf[v].s, zero.s);
-      leaf[v].R = select(is_valid, leaf[v].R, zero.R);
-    }
-    groups[g] = S::group_vectors == 2 ? pair_sums(leaf[0].s, leaf[0].R, leaf[1].s, leaf[1].R) : leaf[0];
+    for (int g = 0; g < block_groups; ++g) groups[g] = zero;
+    const int rest = columns - begin;
+    each_group_of_tile<S>(p + begin, rest < TileShape<S>::block_columns ? rest : TileShape<S>::block_columns,
+                          [&](int g, int valid, const FloatLanes* x) {
+                            PairVector pairs[S::group_vectors];
+#pragma clang loop unroll(disable)
+                            for (int v = 0; v < S::group_vectors; ++v) {
+                              leaf(x[v], pairs[v]);
+                              if (valid >= S::group_columns) continue;
+                              const IntLanes is_valid = valid_lanes<S>(valid, v);
+                              pairs[v].s = select(is_valid, pairs[v].s, zero.s);
+                              pairs[v].R = select(is_valid, pairs[v].R, zero.R);
+                            }
+                            const PairVector& last = pairs[S::group_vectors - 1];
+                            groups[g] =
+                                S::group_vectors == 2 ? pair_sums(pairs[0].s, pairs[0].R, last.s, last.R) : last;
+                          });
+    blocks[b] = pair_tree(groups);
+  }
+  return pair_across(pair_tree(blocks));
+}
+
+template<class S> CANON_COLD Node tile_pairs(const typename S::Stored* p, int columns, const Scale& scale) {
+  return pairs_of_tile<S>(p, columns,
+                          [&](FloatLanes x, PairVector& pair) { leaf_pair<FloatLanes>(x, scale, pair.s, pair.R); });
+}
+
+struct NearPairs {
+  Node node;
+  float biggest; // magnitude among the finite logits; not a number where one is, or +inf
+};
+
+// The same where |x| <= B and |x| * c <= 2^21 for every finite logit, which `biggest` tells: one rounding does then.
+template<class S> CANON_COLD NearPairs tile_pairs_near(const typename S::Stored* p, int columns, float scale) {
+  const FloatLanes c = splat<FloatLanes>(scale), magic = splat<FloatLanes>(round_magic);
+  UIntLanes biggest = {};
+  NearPairs result;
+  result.node = pairs_of_tile<S>(p, columns, [&](FloatLanes x, PairVector& pair) {
+    const auto is_zero = x == splat<FloatLanes>(negative_infinity);
+    const FloatLanes finite = select(is_zero, FloatLanes{}, x);
+    biggest = __builtin_elementwise_max(biggest, bits_of(finite) & 0x7fffffffu);
+    const FloatLanes rounded = fused(finite, c, magic);
+    pair.s = select(is_zero, FloatLanes{}, leaf_value(fused(finite, c, -(rounded - magic))));
+    pair.R = select(is_zero, (IntLanes)(IntLanes{} + zero_exponent), (IntLanes)bits_of(rounded) - round_magic_bits);
   });
-  // The blocks' sums, then the tile's: the same tree twice, over ever fewer vectors.
-  for (int count = tile_blocks; count > 0; count /= tile_blocks)
-#pragma clang loop unroll(disable)
-    for (int b = 0; b < count; ++b) groups[b] = pair_tree(groups + b * block_groups);
-  return pair_across(groups[0]);
+  result.biggest = float_from_bits(__builtin_reduce_max(biggest));
+  return result;
 }
 
 struct ScannedWindow {
@@ -108,7 +143,9 @@ CANON_FN i32 nearest_integer(double x) {
   return (i32)((x + round_magic_wide) - round_magic_wide);
 }
 
-template<class S> CANON_COLD Node tile_general(const typename S::Stored* p, int columns, const Scale& scale) {
+// `uses_pairs` becomes true where only pairs would do.
+template<class S>
+CANON_COLD Node tile_general(const typename S::Stored* p, int columns, const Scale& scale, bool& uses_pairs) {
   const TileRange range = scan_tile<S>(p, columns);
   if (range.poisoned) return poison_node();
   if (range.maximum == negative_infinity) return zero_node();
@@ -130,6 +167,7 @@ template<class S> CANON_COLD Node tile_general(const typename S::Stored* p, int 
       if (!in_gap) return normalised(Node{sum, R});
     }
   }
+  uses_pairs = true;
   return tile_pairs<S>(p, columns, scale);
 }
 
