@@ -60,7 +60,7 @@ template<class S> struct TileSums {
   // Pairs at once where the tile before needed them.
   CANON_MEMBER Node rare_node(const typename S::Stored* tile, int columns) {
     if (way == TileWay::pairs) {
-      const NearPairs pairs = tile_pairs_near<S>(tile, columns, scale.c);
+      const PairSum pairs = tile_pairs<S>(tile, columns, scale, true);
       const float exponent = pairs.biggest * scale.c;
       if (exponent <= plain_exponent_limit) way = TileWay::plain;
       if (exponent <= 0x1p20f && pairs.biggest <= scale.bound) return pairs.node;

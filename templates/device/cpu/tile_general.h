@@ -85,22 +85,19 @@ template<class S, class Leaf> CANON_FN Node pairs_of_tile(const typename S::Stor
   return pair_across(pair_tree(blocks));
 }
 
-template<class S> CANON_COLD Node tile_pairs(const typename S::Stored* p, int columns, const Scale& scale) {
-  return pairs_of_tile<S>(p, columns,
-                          [&](FloatLanes x, PairVector& pair) { leaf_pair<FloatLanes>(x, scale, pair.s, pair.R); });
-}
-
-struct NearPairs {
+struct PairSum {
   Node node;
   float biggest; // magnitude among the finite logits; not a number where one is, or +inf
 };
 
-// The same where |x| <= B and |x| * c <= 2^21 for every finite logit, which `biggest` tells: one rounding does then.
-template<class S> CANON_COLD NearPairs tile_pairs_near(const typename S::Stored* p, int columns, float scale) {
-  const FloatLanes c = splat<FloatLanes>(scale), magic = splat<FloatLanes>(round_magic);
+// is_near: |x| <= B and |x| * c <= 2^21 for every finite logit, which `biggest` tells; one rounding does then.
+template<class S>
+CANON_COLD PairSum tile_pairs(const typename S::Stored* p, int columns, const Scale& scale, bool is_near) {
+  const FloatLanes c = splat<FloatLanes>(scale.c), magic = splat<FloatLanes>(round_magic);
   UIntLanes biggest = {};
-  NearPairs result;
-  result.node = pairs_of_tile<S>(p, columns, [&](FloatLanes x, PairVector& pair) {
+  PairSum sum;
+  sum.node = pairs_of_tile<S>(p, columns, [&](FloatLanes x, PairVector& pair) {
+    if (BILOGP_SOFTWARE_FMA || !is_near) return leaf_pair<FloatLanes>(x, scale, pair.s, pair.R);
     const auto is_zero = x == splat<FloatLanes>(negative_infinity);
     const FloatLanes finite = select(is_zero, FloatLanes{}, x);
     biggest = __builtin_elementwise_max(biggest, bits_of(finite) & 0x7fffffffu);
@@ -108,8 +105,8 @@ template<class S> CANON_COLD NearPairs tile_pairs_near(const typename S::Stored*
     pair.s = select(is_zero, FloatLanes{}, leaf_value(fused(finite, c, -(rounded - magic))));
     pair.R = select(is_zero, (IntLanes)(IntLanes{} + zero_exponent), (IntLanes)bits_of(rounded) - round_magic_bits);
   });
-  result.biggest = float_from_bits(__builtin_reduce_max(biggest));
-  return result;
+  sum.biggest = float_from_bits(__builtin_reduce_max(biggest));
+  return sum;
 }
 
 struct ScannedWindow {
@@ -168,7 +165,7 @@ CANON_COLD Node tile_general(const typename S::Stored* p, int columns, const Sca
     }
   }
   uses_pairs = true;
-  return tile_pairs<S>(p, columns, scale);
+  return tile_pairs<S>(p, columns, scale, false).node;
 }
 
 } // namespace canon

@@ -61,18 +61,18 @@ CANON_FN PairVector pair_sums(FloatLanes as, IntLanes aR, FloatLanes bs, IntLane
   return PairVector{as * lanes_from_bits<FloatLanes>(shift_a) + bs * lanes_from_bits<FloatLanes>(shift_b), top};
 }
 
-template<int Level> CANON_FN PairVector pair_tree_of(const PairVector* v) {
-  if constexpr (Level == 0) {
-    return *v;
-  } else {
-    const PairVector a = pair_tree_of<Level - 1>(v), b = pair_tree_of<Level - 1>(v + (1 << (Level - 1)));
-    if constexpr (Level <= 2)
-      return pair_sums(even_nodes(a.s, b.s), even_nodes(a.R, b.R), odd_nodes(a.s, b.s), odd_nodes(a.R, b.R));
-    return pair_sums(even_quarters(a.s, b.s), even_quarters(a.R, b.R), odd_quarters(a.s, b.s), odd_quarters(a.R, b.R));
-  }
-}
-CANON_COLD PairVector pair_tree(const PairVector* v) {
-  return pair_tree_of<4>(v);
+CANON_COLD PairVector pair_tree(PairVector* v) {
+#pragma clang loop unroll(disable)
+  for (int width = 16, level = 1; width > 1; width /= 2, ++level)
+#pragma clang loop unroll(disable)
+    for (int k = 0; k < width / 2; ++k) {
+      const PairVector a = v[2 * k], b = v[2 * k + 1];
+      v[k] = level <= 2
+                 ? pair_sums(even_nodes(a.s, b.s), even_nodes(a.R, b.R), odd_nodes(a.s, b.s), odd_nodes(a.R, b.R))
+                 : pair_sums(even_quarters(a.s, b.s), even_quarters(a.R, b.R), odd_quarters(a.s, b.s),
+                             odd_quarters(a.R, b.R));
+    }
+  return v[0];
 }
 
 CANON_FN Node pair_across(PairVector v) {
