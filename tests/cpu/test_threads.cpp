@@ -27,7 +27,7 @@ TEST_CASE("1 to 16 threads over many rows") {
 TEST_CASE("1 to 16 threads over the columns of few rows") {
   Runtime& runtime = *levels().front();
   for (const std::int64_t rows : {1, 2, 3})
-    for (const Storage storage : {Storage::float32, Storage::bfloat16}) {
+    for (const Storage storage : all_storages) {
       Mix mix{.storage = storage, .columns = 100000, .rows = rows, .seed = static_cast<std::uint64_t>(rows)};
       Batch batch = mixed_batch(mix);
       for (const int threads : {1, 2, 3, 4, 5, 7, 8, 11, 13, 16}) {
@@ -37,6 +37,20 @@ TEST_CASE("1 to 16 threads over the columns of few rows") {
         check_same(batch.check_backward(runtime, threads % 2 == 0));
         check_same(batch.check_with_gradient(runtime, threads % 2 == 1));
         if (threads % 4 == 0) check_same(batch.check_shards(runtime, {40000, 40001, 90000}));
+      }
+    }
+}
+
+TEST_CASE("threads over the columns of few rows, on every level") {
+  for (Runtime* runtime : levels())
+    for (const Storage storage : all_storages) {
+      if (is_slow(*runtime) && storage == Storage::float32) continue;
+      Batch batch = mixed_batch({.storage = storage, .columns = 100000, .rows = 2, .seed = 6});
+      for (const int threads : {2, 5}) {
+        batch.options.threads = threads; // no part of the reference
+        check_same(batch.check_forward(*runtime));
+        check_same(batch.check_backward(*runtime, threads == 2));
+        check_same(batch.check_with_gradient(*runtime, threads == 5));
       }
     }
 }

@@ -16,14 +16,15 @@ CANON_COLD void logp_forward_rows(const LogpForwardArguments& a, i64 row_begin, 
       write_ignored_row(a, row);
       continue;
     }
-    const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
+    const Stored* logits = logits_of(a, row);
     const Scale scale = row_scale(row, a.options);
     Node sum = poison_node();
     if (scale.valid) {
       const float* table = leaf_table_for<Logits>(a.options, scale.c);
       TileSums<Logits> tiles(scale, table, way);
       NodeStack stack;
-      push_columns<Logits>(stack, logits, 0, vocab, vocab, vocab, tiles);
+      RowTiles<Logits>(0, vocab, vocab, vocab, tiles)
+          .push(stack, logits, logits_of(a, row + 1 < row_end ? row + 1 : row));
       sum = stack.root();
     }
     write_answers(a, row, row, ids, vocab, sum, scale, [&](i64, i64 id) { return Logits::widen(load(logits + id)); });

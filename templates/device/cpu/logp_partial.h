@@ -27,7 +27,7 @@ CANON_COLD void logp_partial_rows(const LogpPartialArguments& a, i64 row_begin, 
   const i64 count = shard_node_count(a);
   TileWay way = TileWay::plain;
   for (i64 row = row_begin; row < row_end; ++row) {
-    const Stored* logits = (const Stored*)a.logits + row_offset(row, a.options, a.logits_strides);
+    const Stored* logits = logits_of(a, row);
     float target_logit = negative_infinity;
     bool ignored = false;
     if (a.target_ids != nullptr) {
@@ -46,7 +46,8 @@ CANON_COLD void logp_partial_rows(const LogpPartialArguments& a, i64 row_begin, 
     const float* table = leaf_table_for<Logits>(a.options, scale.c);
     TileSums<Logits> tiles(scale, table, way);
     NodeStack stack;
-    push_columns<Logits>(stack, logits, a.shard_begin, a.shard_end, a.full_vocab, vocab, tiles);
+    RowTiles<Logits>(a.shard_begin, a.shard_end, a.full_vocab, vocab, tiles)
+        .push(stack, logits, logits_of(a, row + 1 < row_end ? row + 1 : row));
     for (i64 k = 0; k < count; ++k) write_node(a, row, k, stack.nodes[k]);
   }
 }

@@ -163,8 +163,12 @@ CANON_COLD LastBlock<S> stream_last_block(const typename S::Stored* p, int colum
     groups[g] = FloatLanes{};
     if (valid <= 0) continue;
     typename S::Stored copy[S::group_columns];
-    copy_group<S>(p + begin, valid, copy);
-    const typename S::Words words = load_vector<typename S::Words>(copy);
+    const typename S::Stored* group = p + begin;
+    if (valid < S::group_columns) {
+      copy_group<S>(group, valid, copy);
+      group = copy;
+    }
+    const typename S::Words words = load_vector<typename S::Words>(group);
     FloatLanes x[S::group_vectors];
     S::unpack(clamped ? guarded<Stream::clamped>(words, limits, last.seen)
                       : guarded<Stream::plain>(words, limits, last.seen),
@@ -194,20 +198,29 @@ CANON_FN Outcome outcome_of(const StreamLimits<S>& limits, const SeenWords<S>& s
 
 constexpr int most_streams = 2;
 
-// Sums of `streams` tiles of `columns` columns each, times 2^-stream_reference; columns may be less than a tile's, the
-// rest is zeros.
+// Tiles that are gone through in turn, block by block.
+template<class S> struct Streams {
+  const typename S::Stored* tiles[most_streams];
+  int count;
+};
+
+// Sums of the tiles of `now`, of `columns` columns each, times 2^-stream_reference; columns may be less than a tile's,
+// the rest is zeros. `next` is what will be gone through then, for reading ahead.
 template<Stream Way, class S>
-CANON_COLD Outcome stream_tiles(const typename S::Stored* const* tiles, int streams, int columns,
+CANON_COLD Outcome stream_tiles(const Streams<S>& now, const Streams<S>& next, int columns,
                                 const StreamLimits<S>& row_limits, float* sums) {
   const StreamLimits<S> limits = row_limits; // out of memory that the compiler must take for changing
   constexpr int block = TileShape<S>::block_columns;
   constexpr int ahead = far_prefetch / (block * (int)sizeof(typename S::Stored));
   const typename S::Stored* blocks[most_streams * (tile_blocks + ahead)];
   FloatLanes block_sums[most_streams * tile_blocks];
-  const int whole = columns / block, rest = columns % block;
+  const int whole = columns / block, rest = columns % block, streams = now.count;
 #pragma clang loop unroll(disable)
-  for (int b = 0; b < whole + ahead; ++b)
-    for (int s = 0; s < streams; ++s) blocks[b * streams + s] = tiles[s] + b * block;
+  for (int b = 0; b < whole; ++b)
+    for (int s = 0; s < streams; ++s) blocks[b * streams + s] = now.tiles[s] + b * block;
+#pragma clang loop unroll(disable)
+  for (int i = 0; i < ahead * streams; ++i)
+    blocks[whole * streams + i] = next.count == 2 ? next.tiles[i & 1] + (i >> 1) * block : next.tiles[0] + i * block;
   SeenWords<S> seen;
 #if BILOGP_SCALEF
   clear_exceptions();
@@ -220,7 +233,7 @@ CANON_COLD Outcome stream_tiles(const typename S::Stored* const* tiles, int stre
 #pragma clang loop unroll(disable)
     for (int b = 0; b < tile_blocks; ++b) own[b] = b < whole ? block_sums[b * streams + s] : FloatLanes{};
     if (rest > 0) {
-      const LastBlock<S> last = stream_last_block<S>(tiles[s] + whole * block, rest, limits, Way != Stream::plain);
+      const LastBlock<S> last = stream_last_block<S>(now.tiles[s] + whole * block, rest, limits, Way != Stream::plain);
       own[whole] = last.sum;
       seen.add(last.seen);
     }
