@@ -1,5 +1,8 @@
 // Every kind of row, storage type, id type and temperature, on every level.
+#include <cmath>
+
 #include "tests/cpu/checks.hpp"
+#include "tests/reference/row_generators.hpp"
 
 using namespace bilogp;
 using namespace bilogp::test;
@@ -49,6 +52,31 @@ TEST_CASE("a vocabulary smaller than its stored columns") {
                    .seed = static_cast<std::uint64_t>(vocab_size),
                    .vocab_size = vocab_size},
                   *runtime, 3);
+}
+
+// Only where c is a power of two can x * c lie halfway between integers; there the even n decides what the gradient
+// makes +0.0.
+TEST_CASE("ties of the exponent, around the gradient's floor") {
+  for (Runtime* runtime : levels())
+    for (const Storage storage : all_storages)
+      for (const float temperature : {0x1.715476p0F, 0x1.715476p4F, 0x1.715476p-3F}) {
+        const double c = std::exp2(-std::ilogb(temperature));
+        std::mt19937_64 random(11);
+        Batch batch(storage, 77);
+        batch.options.temperature = temperature;
+        for (int r = 0; r < 28; ++r) {
+          const int highest = static_cast<int>(random() % 60) - 20;
+          std::vector<std::uint32_t> row;
+          for (int i = 0; i < 77; ++i) {
+            const double half_steps = static_cast<double>(random() % 9) - 4;
+            row.push_back(reference::representable(storage, (highest - 99 + half_steps / 2) / c));
+          }
+          row[random() % row.size()] = reference::representable(storage, highest / c);
+          constexpr float upstreams[] = {1, -0.3F, 1e-38F, 1.7e38F, 0x1p127F, 0x1p-149F, 0x1p26F};
+          batch.add(std::move(row), {static_cast<std::int64_t>(random() % 77)}, upstreams[r % 7]);
+        }
+        check_same(check_everything(batch, *runtime, {25}));
+      }
 }
 
 TEST_SUITE_END();
