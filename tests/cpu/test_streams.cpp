@@ -106,6 +106,16 @@ TEST_CASE("rows too wide for any window, one after the other, and what ends the 
       }
 }
 
+TEST_CASE("logits beyond the bound where their exponents are small, one row after the other") {
+  for (Runtime* runtime : levels())
+    for (const Storage storage : {Storage::float32, Storage::bfloat16}) {
+      const Sprinkled within = {.spread = 0x1p28F};
+      const Sprinkled beyond = {.spread = 0x1p28F, .others = {0x1.8p29F, -0x1.8p29F, 0x1p31F, -infinity}, .one_in = 50};
+      Batch batch = batch_of({within, beyond, beyond, within, beyond}, storage, 700, 0x1p20F, 12);
+      check_same(batch.check_forward(*runtime));
+    }
+}
+
 TEST_CASE("subnormal float16 logits among ordinary ones") {
   std::vector<Sprinkled> rows;
   for (const unsigned one_in : {20000U, 500U, 3U, 1U})
