@@ -4,6 +4,8 @@
 //
 //   bench_instructions [--targets ...]
 //
+// Takes three to four minutes.
+//
 //   columns: instructions per column and, in brackets, per 64 bytes of logits
 #include <csignal>
 #include <cstdio>
@@ -54,6 +56,7 @@ std::int64_t instructions_of(const std::function<void()>& prepare, const std::fu
   std::int64_t count = 0;
   int status = 0;
   const bool has_begun = waitpid(child, &status, 0) == child && WIFSTOPPED(status) && WSTOPSIG(status) == SIGSTOP;
+  if (has_begun) ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_EXITKILL); // or it waits for ever without us
   while (has_begun && *is_done == 0) {
     if (ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0 || waitpid(child, &status, 0) != child ||
         !WIFSTOPPED(status))

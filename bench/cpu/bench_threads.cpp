@@ -37,7 +37,8 @@ struct Settings {
   std::size_t megabytes = 256; // of logits, gone through in turn; 0: the same ones for all calls
 };
 
-// Microseconds of the forward of `rows` rows, alone and with all threads, call and call in turn.
+// Microseconds of the forward of `rows` rows, first all calls alone, then all with all threads (in turn, each kind
+// would stretch the other's pauses).
 void measure(DType dtype, std::int64_t rows, std::int64_t columns, const Settings& settings) {
   const auto size = static_cast<std::size_t>(rows * columns * bilogp::size_of(dtype));
   const std::size_t copies = std::max<std::size_t>(1, (settings.megabytes << 20) / size);

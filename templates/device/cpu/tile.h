@@ -95,7 +95,7 @@ template<class S> struct RowTiles {
     i32 level;   // log2 of the columns that one node stands for
     i64 columns; // of a node, that are to be looked at
     i64 length;  // nodes in a stream
-    int streams; //
+    int streams;
   };
 
   CANON_MEMBER Step step_at(i64 at) const {
