@@ -172,6 +172,21 @@ TEST_CASE("an executor that leaves tasks out is found out") {
   }
 }
 
+TEST_CASE("a task that is run twice does not stand for one that is left out, nor one that there is not") {
+  class Confused : public Executor {
+  public:
+    [[nodiscard]] int concurrency() const override { return 2; }
+    void run(std::int64_t count, Task task, void* context) override {
+      for (std::int64_t i = 1; i < count; ++i) task(context, i);
+      task(context, 1);
+      task(context, -1);
+      task(context, count);
+    }
+  } executor;
+  Rows result(64, 20000);
+  CHECK_THROWS_WITH_AS(result.score(on(executor)), doctest::Contains("it must run each one once"), Error);
+}
+
 TEST_CASE("a concurrency that is none is refused before anything is written") {
   for (const int threads : {0, -1, 4097}) {
     FreshThreads executor(threads);

@@ -100,9 +100,11 @@ tbb::task_arena& arena_of(int threads) {
 // Pieces of equal length: four per thread, so that one that comes late does not hold the others up.
 class Pieces {
 public:
+  static constexpr int pieces_per_thread = 4;
+
   Pieces(std::int64_t count, std::int64_t grain, int threads, RangeBody body, void* context)
-      : count_(count), pieces_(std::min((count + grain - 1) / grain, std::int64_t{4} * threads)), body_(body),
-        context_(context) {}
+      : count_(count), pieces_(std::min((count + grain - 1) / grain, std::int64_t{pieces_per_thread} * threads)),
+        body_(body), context_(context) {}
 
   void run_on(Executor& executor) {
     executor.run(pieces_, [](void* self, std::int64_t index) { static_cast<Pieces*>(self)->run(index); }, this);
@@ -113,9 +115,14 @@ public:
   }
 
 private:
+  // A task that there is none of is left alone, one that comes again does not stand for another.
   void run(std::int64_t index) {
+    if (index < 0 || index >= pieces_) return;
     body_(context_, begin_of(index), begin_of(index + 1));
-    done_.fetch_add(1, std::memory_order_release);
+    const auto place = static_cast<std::size_t>(index);
+    const std::uint64_t bit = std::uint64_t{1} << (place % 64);
+    if ((seen_[place / 64].fetch_or(bit, std::memory_order_acq_rel) & bit) == 0)
+      done_.fetch_add(1, std::memory_order_release);
   }
   [[nodiscard]] std::int64_t begin_of(std::int64_t index) const {
     return index * (count_ / pieces_) + std::min(index, count_ % pieces_);
@@ -125,6 +132,7 @@ private:
   RangeBody body_;
   void* context_;
   std::atomic<std::int64_t> done_{0};
+  std::array<std::atomic<std::uint64_t>, std::size_t{largest_thread_count} * pieces_per_thread / 64> seen_{};
 };
 
 } // namespace
