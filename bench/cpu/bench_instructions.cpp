@@ -159,16 +159,13 @@ void run(const std::vector<std::string>& targets) {
 
 } // namespace
 
-int main(int argc, char** argv) {
-  CLI::App app{"Instructions per column of the CPU kernels"};
+int main(int argc, char** argv) try {
+  CLI::App app("Instructions per column of the CPU kernels");
   std::vector<std::string> targets = {"cpu", "cpu:x86-64-v3", "cpu:x86-64-v2"};
   app.add_option("--targets", targets, "levels that this machine has");
   CLI11_PARSE(app, argc, argv);
-  try {
-    run(targets);
-    return 0;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
-  }
+  run(targets);
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "bench_instructions: %s\n", error.what());
+  return 1;
 }
