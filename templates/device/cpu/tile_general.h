@@ -18,14 +18,8 @@ template<class S, class Each> CANON_FN void each_group_of_tile(const typename S:
 #pragma clang loop unroll(disable)
   for (int g = 0, begin = 0; begin < columns; ++g, begin += S::group_columns) {
     const int valid = columns - begin;
-    typename S::Stored copy[S::group_columns];
-    const typename S::Stored* q = p + begin;
-    if (valid < S::group_columns) {
-      copy_group<S>(q, valid, copy);
-      q = copy;
-    }
     FloatLanes x[S::group_vectors];
-    S::unpack(load_vector<typename S::Words>(q), x);
+    S::unpack(group_words<S>(p + begin, valid), x);
     each(g, valid, x);
   }
 }

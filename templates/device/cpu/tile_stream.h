@@ -140,9 +140,13 @@ template<class S> CANON_FN IntLanes valid_lanes(int valid, int v) {
   return (index * S::group_vectors + v) < (IntLanes{} + valid);
 }
 
-// Missing columns repeat one that is there, so that they cannot fail a check.
-template<class S> CANON_FN void copy_group(const typename S::Stored* p, int valid, typename S::Stored* copy) {
+// The words of a group of which `valid` columns are there; missing ones repeat one that is, so that they cannot fail a
+// check.
+template<class S> CANON_FN typename S::Words group_words(const typename S::Stored* p, int valid) {
+  if (valid >= S::group_columns) return load_vector<typename S::Words>(p);
+  typename S::Stored copy[S::group_columns];
   for (int i = 0; i < S::group_columns; ++i) copy[i] = load(p + (i < valid ? i : 0));
+  return load_vector<typename S::Words>(copy);
 }
 
 // The last, incomplete block of a row: `columns` from p on, leaves of missing ones are true zeros. One piece of code
@@ -162,13 +166,7 @@ CANON_COLD LastBlock<S> stream_last_block(const typename S::Stored* p, int colum
     const int begin = g * S::group_columns, valid = columns - begin;
     groups[g] = FloatLanes{};
     if (valid <= 0) continue;
-    typename S::Stored copy[S::group_columns];
-    const typename S::Stored* group = p + begin;
-    if (valid < S::group_columns) {
-      copy_group<S>(group, valid, copy);
-      group = copy;
-    }
-    const typename S::Words words = load_vector<typename S::Words>(group);
+    const typename S::Words words = group_words<S>(p + begin, valid);
     FloatLanes x[S::group_vectors];
     S::unpack(clamped ? guarded<Stream::clamped>(words, limits, last.seen)
                       : guarded<Stream::plain>(words, limits, last.seen),
