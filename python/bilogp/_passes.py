@@ -10,6 +10,19 @@ from ._results import ForwardResult, GradientResult
 from .errors import InvalidArgument
 
 
+def _refuse_two_places(inplace: bool, out: Any) -> None:
+    if inplace and out is not None:
+        raise InvalidArgument("inplace and out are both given; expected one of them")
+
+
+def _gradient_given(logits: Any, gradient: Any, inplace: bool, out: Any) -> Any:
+    """The caller's own array, noted as written, or a new one in the type that the logits came in."""
+    if inplace or out is not None:
+        note_written(gradient)
+        return gradient
+    return as_given(logits, gradient)[0]
+
+
 def logp_forward(
     logits: Any,
     target_ids: Any,
@@ -59,8 +72,7 @@ def logp_backward(
     Bad ids have been counted by the forward pass and are not counted again; their rows' gradient is zero.
     shard_begin, full_vocab: where a shard's logits begin in the whole vocabulary, and its number of columns.
     """
-    if inplace and out is not None:
-        raise InvalidArgument("inplace and out are both given; expected one of them")
+    _refuse_two_places(inplace, out)
     if row_state is None:
         if full_vocab is not None:
             raise InvalidArgument("a shard's gradient needs the row_state of logp_finish; pass it")
@@ -82,10 +94,7 @@ def logp_backward(
         -1 if full_vocab is None else full_vocab,
         current_stream(logits),
     )
-    if inplace or out is not None:
-        note_written(gradient)
-        return gradient
-    return as_given(logits, gradient)[0]
+    return _gradient_given(logits, gradient, inplace, out)
 
 
 def logp_with_gradient(
@@ -107,8 +116,7 @@ def logp_with_gradient(
     grad_logp: float32 ``[...]``; strides may be 0. inplace: the gradient is written over the logits. out: another array
     for it.
     """
-    if inplace and out is not None:
-        raise InvalidArgument("inplace and out are both given; expected one of them")
+    _refuse_two_places(inplace, out)
     logp, lse, gradient = _core.logp_with_gradient(
         logits,
         target_ids,
@@ -122,8 +130,5 @@ def logp_with_gradient(
         out,
         current_stream(logits),
     )
-    if inplace or out is not None:
-        note_written(gradient)
-    else:
-        (gradient,) = as_given(logits, gradient)
+    gradient = _gradient_given(logits, gradient, inplace, out)
     return GradientResult._make([*as_given(logits, logp, lse), gradient])
