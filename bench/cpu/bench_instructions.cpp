@@ -15,12 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
-#include <limits>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -28,6 +25,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "bench/cpu/logits.hpp"
 #include "bilogp/bilogp.hpp"
 
 namespace {
@@ -71,28 +69,12 @@ std::int64_t instructions_of(const std::function<void()>& prepare, const std::fu
   return count;
 }
 
-std::uint32_t stored(float x, DType dtype) {
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  if (dtype == DType::float32) return bits;
-  if (dtype == DType::bfloat16) return bits >> 16;
-  return std::bit_cast<std::uint16_t>(static_cast<_Float16>(x));
-}
-
 struct Row {
-  Row(DType type, std::int64_t columns, double masked) : dtype(type), width(columns) {
-    std::mt19937 random(1); // NOLINT: the same rows every time
-    std::normal_distribution<float> normal(0.0F, 5.0F);
-    std::uniform_real_distribution<double> uniform;
-    const bool is_wide = dtype == DType::float32;
-    const auto count = static_cast<std::size_t>(width * warm_rows);
-    words.resize(count * (is_wide ? 2 : 1));
-    for (std::size_t i = 0; i < count; ++i) {
-      const float x = uniform(random) < masked ? -std::numeric_limits<float>::infinity() : normal(random);
-      const std::uint32_t word = stored(x, dtype);
-      if (is_wide) words[2 * i + 1] = static_cast<std::uint16_t>(word >> 16);
-      words[is_wide ? 2 * i : i] = static_cast<std::uint16_t>(word);
-    }
-    gradient.resize(words.size());
+  Row(DType type, std::int64_t columns, bool is_masked)
+      : dtype(type), width(columns),
+        words(static_cast<std::size_t>(columns * warm_rows) * static_cast<std::size_t>(bilogp::size_of(type)) / 2),
+        gradient(words.size()) {
+    bilogp::bench::fill(reinterpret_cast<char*>(words.data()), words.size() * 2, dtype, is_masked);
   }
 
   void forward(bilogp::Runtime& runtime, std::int64_t rows) {
@@ -124,9 +106,9 @@ struct Row {
   std::int32_t state[2 * warm_rows] = {};
 };
 
-std::string per_column(const std::string& target, DType dtype, double masked, bool is_backward) {
+std::string per_column(const std::string& target, DType dtype, bool is_masked, bool is_backward) {
   const auto count = [&](std::int64_t width) {
-    Row row(dtype, width, masked);
+    Row row(dtype, width, is_masked);
     const auto call = [&](std::int64_t rows) {
       bilogp::Runtime& runtime = bilogp::Runtime::get(target);
       if (is_backward)
@@ -151,8 +133,8 @@ void run(const std::vector<std::string>& targets) {
   for (const std::string& target : targets)
     for (const auto& [dtype, name] : {std::pair{DType::bfloat16, "bfloat16"}, std::pair{DType::float16, "float16"},
                                       std::pair{DType::float32, "float32"}}) {
-      fmt::print("{:<24} {:<9} {:>14} {:>14} {:>14}\n", target, name, per_column(target, dtype, 0.0, false),
-                 per_column(target, dtype, 0.25, false), per_column(target, dtype, 0.0, true));
+      fmt::print("{:<24} {:<9} {:>14} {:>14} {:>14}\n", target, name, per_column(target, dtype, false, false),
+                 per_column(target, dtype, true, false), per_column(target, dtype, false, true));
       std::fflush(stdout);
     }
 }
