@@ -1,13 +1,33 @@
 #include "runtime/cuda_binding.hpp"
 
+#include <mutex>
+
 #include <fmt/format.h>
 
 #include "bilogp/error.hpp"
+#include "runtime/backends/cuda/compiler.hpp"
 #include "runtime/backends/cuda/pointers.hpp"
 #include "runtime/binding.hpp"
 #include "runtime/kernel_provider.hpp"
+#include "runtime/log.hpp"
 
 namespace bilogp {
+namespace {
+
+const LoadedKernel* made(KernelKey key, const Specialization& normal, const cuda::Target& target,
+                         cuda::Device* device) {
+  try {
+    return &KernelTable::of_process().find_or_make(key, [&] { return provide_cuda_kernel(normal, target, device); });
+  } catch (const cuda::ClustersNotCompiled& error) {
+    static std::once_flag once;
+    std::call_once(once, [&] { warn(fmt::format("few rows and gradients take slower kernels: {}", error.what())); });
+    constexpr int smallest_cluster = 2;
+    if (device != nullptr) device->refuse_clusters(smallest_cluster);
+    return nullptr;
+  }
+}
+
+} // namespace
 
 cuda::Device& cuda_device(const Runtime& runtime, const Device& device) {
   constexpr std::string_view prefix = "cuda";
@@ -27,27 +47,24 @@ cuda::Device& cuda_device(const Runtime& runtime, const Device& device) {
   return found;
 }
 
-const LoadedKernel& warm_cuda_kernel(cuda::Device& device, const Specialization& normal) {
-  const KernelKey key = kernel_key(normal, id_of_device(device.ordinal()));
-  return KernelTable::of_process().find_or_make(key,
-                                                [&] { return provide_cuda_kernel(normal, device.target(), &device); });
+const LoadedKernel* warm_cuda_kernel(cuda::Device& device, const Specialization& normal) {
+  return made(kernel_key(normal, id_of_device(device.ordinal())), normal, device.target(), &device);
 }
 
-const LoadedKernel& cuda_kernel(cuda::Device& device, const Specialization& normal, cuda::Stream stream) {
+const LoadedKernel* cuda_kernel(cuda::Device& device, const Specialization& normal, cuda::Stream stream) {
   const KernelKey key = kernel_key(normal, id_of_device(device.ordinal()));
-  if (const LoadedKernel* loaded = KernelTable::of_process().find(key)) return *loaded;
+  if (const LoadedKernel* loaded = KernelTable::of_process().find(key)) return loaded;
   if (cuda::is_capturing(device, stream))
     throw Error(ErrorKind::device,
                 fmt::format("the kernel \"{}\" is not loaded yet and its first call came while a stream is being "
                             "captured; call Runtime::warmup for it, or once before the capture",
                             describe(normal)));
-  return warm_cuda_kernel(device, normal);
+  return made(key, normal, device.target(), &device);
 }
 
-const LoadedKernel& stored_cuda_kernel(const Runtime& runtime, const cuda::Target& target,
+const LoadedKernel* stored_cuda_kernel(const Runtime& runtime, const cuda::Target& target,
                                        const Specialization& normal) {
-  const KernelKey key = kernel_key(normal, Binding::target_id(runtime));
-  return KernelTable::of_process().find_or_make(key, [&] { return provide_cuda_kernel(normal, target, nullptr); });
+  return made(kernel_key(normal, Binding::target_id(runtime)), normal, target, nullptr);
 }
 
 } // namespace bilogp

@@ -19,13 +19,14 @@ cuda::Device& cuda_device(const Runtime& runtime, const Device& device);
 
 // The loaded kernel of a normalised specialization; compiled, or read from the store, at first use. A stream that is
 // being captured cannot wait for that: Error(device), naming `warmup`.
-const LoadedKernel& cuda_kernel(cuda::Device& device, const Specialization& normal, cuda::Stream stream);
+// Null where NVRTC is too old for its clusters: warned of once, and the device's plans do without them from now on.
+const LoadedKernel* cuda_kernel(cuda::Device& device, const Specialization& normal, cuda::Stream stream);
 
 // The same for `warmup`, which is not part of anybody's capture.
-const LoadedKernel& warm_cuda_kernel(cuda::Device& device, const Specialization& normal);
+const LoadedKernel* warm_cuda_kernel(cuda::Device& device, const Specialization& normal);
 
 // Of a target that no device here has: only stored.
-const LoadedKernel& stored_cuda_kernel(const Runtime& runtime, const cuda::Target& target,
+const LoadedKernel* stored_cuda_kernel(const Runtime& runtime, const cuda::Target& target,
                                        const Specialization& normal);
 
 } // namespace bilogp

@@ -143,8 +143,8 @@ WarmupReport warm_cuda(const Runtime& runtime, std::span<const Specialization> a
       try {
         const CudaTask& task = tasks[i];
         kernels[i] = task.device != nullptr
-                         ? &warm_cuda_kernel(*task.device, task.kernel)
-                         : &stored_cuda_kernel(runtime, std::get<cuda::Target>(target_of(runtime)), task.kernel);
+                         ? warm_cuda_kernel(*task.device, task.kernel)
+                         : stored_cuda_kernel(runtime, std::get<cuda::Target>(target_of(runtime)), task.kernel);
       } catch (...) {
         const std::scoped_lock lock(mutex);
         if (failure == nullptr) failure = std::current_exception();
@@ -156,7 +156,8 @@ WarmupReport warm_cuda(const Runtime& runtime, std::span<const Specialization> a
   cpu::for_ranges(static_cast<std::int64_t>(tasks.size()), 1, crew, work);
   if (failure != nullptr) std::rethrow_exception(failure);
   WarmupReport report;
-  for (std::size_t i = 0; i < tasks.size(); ++i) report_kernel(report, *kernels[i], tasks[i].is_loaded);
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    if (kernels[i] != nullptr) report_kernel(report, *kernels[i], tasks[i].is_loaded); // else no plan takes it
   return report;
 }
 

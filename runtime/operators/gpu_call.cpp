@@ -10,14 +10,14 @@
 namespace bilogp {
 namespace {
 
-void check_alignment(const NamedTensor& named) {
-  const auto address = reinterpret_cast<std::uintptr_t>(named.tensor->data);
-  const auto size = static_cast<std::uintptr_t>(size_of(named.tensor->dtype));
+void check_alignment(std::string_view name, const void* data, DType dtype) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  const auto size = static_cast<std::uintptr_t>(size_of(dtype));
   if (address % size != 0)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{} begins at the address {:#x}; on a GPU it must be a multiple of the {} bytes of its "
                             "{} elements",
-                            named.name, address, size, to_string(named.tensor->dtype)));
+                            name, address, size, to_string(dtype)));
 }
 
 cuda::LaunchConfig config_of(const cuda::LaunchPlan& plan, cuda::Stream stream, cuda::LaunchAttribute& cluster) {
@@ -36,9 +36,14 @@ cuda::LaunchConfig config_of(const cuda::LaunchPlan& plan, cuda::Stream stream, 
   return config;
 }
 
-bool means_no_room_for_clusters(cuda::Result result) {
-  return result == cuda::Result::invalid_cluster_size || result == cuda::Result::launch_out_of_resources ||
-         result == cuda::Result::invalid_value;
+// Whether a launch was refused for its clusters: the codes that a slice of a card gives may mean other things as well.
+bool means_no_room_for_clusters(const cuda::Driver& driver, cuda::Result result, cuda::Function function,
+                                const cuda::LaunchConfig& config) {
+  if (config.attribute_count == 0) return false;
+  if (result == cuda::Result::invalid_cluster_size) return true;
+  if (result != cuda::Result::launch_out_of_resources && result != cuda::Result::invalid_value) return false;
+  int clusters = 0;
+  return driver.occupancy_clusters(&clusters, function, &config) != cuda::Result::success || clusters == 0;
 }
 
 } // namespace
@@ -52,7 +57,9 @@ GpuCall::GpuCall(const Runtime& runtime, const Device& device, const LogpOptions
 }
 
 void GpuCall::check_tensors(std::initializer_list<NamedTensor> tensors) const {
-  for (const NamedTensor& named : tensors) check_alignment(named);
+  for (const auto& [name, tensor] : tensors) check_alignment(name, tensor->data, tensor->dtype);
+  check_alignment("temperature_per_row", options_.temperature_per_row.data, DType::float32);
+  check_alignment("error_buffer", options_.error_buffer, DType::int64);
   if (options_.validate != Validate::on) return;
   cuda::check_stream(device_, stream_);
   for (const NamedTensor& named : tensors) cuda::check_memory(device_, named.name, named.tensor->data);
@@ -69,15 +76,11 @@ void GpuCall::check_target_ids(const TensorView& ids, int leading_rank, std::int
   check::target_ids(copy.view(), leading_rank, vocab_size, options_.ignore_index);
 }
 
-kernel::i32* GpuCall::row_states() const {
-  return reinterpret_cast<kernel::i32*>(device_.scratch().take(stream_).row_states);
-}
-
 void GpuCall::start(const Specialization& spec, const cuda::LaunchShape& shape, void* arguments, std::int64_t first_row,
                     const kernel::GpuShards* shards) const {
-  // A second time only where the device turned out to have no room for the plan's clusters.
-  if (!start_planned(spec, shape, arguments, first_row, shards))
-    start_planned(spec, shape, arguments, first_row, shards);
+  // More than once only where the plan's clusters turned out to be too large: it then takes smaller ones.
+  while (!start_planned(spec, shape, arguments, first_row, shards)) {
+  }
 }
 
 bool GpuCall::start_planned(const Specialization& spec, const cuda::LaunchShape& shape, void* arguments,
@@ -86,26 +89,26 @@ bool GpuCall::start_planned(const Specialization& spec, const cuda::LaunchShape&
   Specialization planned = spec;
   planned.variant = plan.variant;
   planned = normalised(planned); // GCC 14 takes a temporary for what the reference would be bound to
-  const LoadedKernel& kernel = cuda_kernel(device_, planned, stream_);
-  const bool takes_scratch = plan.nodes > 0 || plan.tickets > 0;
-  if (takes_scratch) {
-    const cuda::Scratch scratch = device_.scratch().take(stream_);
-    plan.gpu.nodes = reinterpret_cast<kernel::i32*>(scratch.nodes);
-    plan.gpu.tickets = reinterpret_cast<kernel::u32*>(scratch.tickets);
+  const LoadedKernel* const kernel = cuda_kernel(device_, planned, stream_);
+  if (kernel == nullptr) return false;
+  std::optional<cuda::ScratchLease> lease;
+  if (plan.nodes > 0 || plan.tickets > 0) {
+    take_scratch(lease);
+    plan.gpu.nodes = reinterpret_cast<kernel::i32*>(lease->scratch().nodes);
+    plan.gpu.tickets = reinterpret_cast<kernel::u32*>(lease->scratch().tickets);
   }
   plan.gpu.rows = shape.rows;
   plan.gpu.first_row = first_row;
   cuda::LaunchAttribute cluster{};
   const cuda::LaunchConfig config = config_of(plan, stream_, cluster);
   void* parameters[] = {arguments, &plan.gpu, const_cast<kernel::GpuShards*>(shards)};
-  const cuda::Result result =
-      device_.driver().launch_kernel(&config, static_cast<cuda::Function>(kernel.entry), parameters, nullptr);
-  if (plan.cluster > 1 && means_no_room_for_clusters(result)) {
-    device_.refuse_clusters();
+  auto* const function = static_cast<cuda::Function>(kernel->entry);
+  const cuda::Result result = device_.driver().launch_kernel(&config, function, parameters, nullptr);
+  if (result != cuda::Result::success && means_no_room_for_clusters(device_.driver(), result, function, config)) {
+    device_.refuse_clusters(static_cast<int>(plan.cluster));
     return false;
   }
   cuda::check(device_.driver(), result, "launching a kernel");
-  if (takes_scratch) device_.scratch().launched(stream_);
   return true;
 }
 

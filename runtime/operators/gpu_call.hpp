@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string_view>
 
 #include "bilogp/runtime.hpp"
@@ -35,21 +36,30 @@ public:
   // With validate on: as check::target_ids, on a copy; waits for the stream.
   void check_target_ids(const TensorView& ids, int leading_rank, std::int64_t vocab_size) const;
 
-  // Whether logp_with_gradient is to be two launches, and memory of the stream for the row states between them.
+  // Whether logp_with_gradient is to be two launches, with row states between them in scratch of the stream.
   [[nodiscard]] bool splits_passes(const cuda::LaunchShape& shape) const {
     return options_.plan == cuda::automatic_plan && cuda::splits_passes(shape, device_.limits());
   }
-  [[nodiscard]] kernel::i32* row_states() const;
+  // Held until both are queued.
+  void take_scratch(std::optional<cuda::ScratchLease>& lease) const { lease.emplace(device_.scratch(), stream_); }
 
-  // Queues one launch. `shape` has what the operator knows: op, dtype, columns, alignment; rows are those of `space`.
+  // What a shape has of every operator's launch, beside what the operator knows: columns, alignment.
   template<class Arguments>
-  void launch(const Specialization& spec, cuda::LaunchShape& shape, Arguments& arguments, const RowSpace& space,
-              std::int64_t launch, const kernel::GpuShards* shards = nullptr, BadIds counting = BadIds::counted) const {
+  static const cuda::LaunchShape& complete(cuda::LaunchShape& shape, const Specialization& spec,
+                                           const Arguments& arguments, const RowSpace& space) {
     shape.op = spec.op;
     shape.logits_dtype = spec.logits_dtype;
     shape.numerics = spec.numerics;
     shape.rows = space.rows_per_launch();
     shape.has_row_temperatures = arguments.options.temperature_rows != nullptr;
+    return shape;
+  }
+
+  // Queues one launch, of the rows of `space`.
+  template<class Arguments>
+  void launch(const Specialization& spec, cuda::LaunchShape& shape, Arguments& arguments, const RowSpace& space,
+              std::int64_t launch, const kernel::GpuShards* shards = nullptr, BadIds counting = BadIds::counted) const {
+    complete(shape, spec, arguments, space);
     arguments.options.errors = counting == BadIds::counted ? errors_ : nullptr;
     start(spec, shape, &arguments, launch * shape.rows, shards);
   }

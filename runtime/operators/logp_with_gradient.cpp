@@ -1,6 +1,8 @@
 // logp_with_gradient: scores and gradients of a known upstream gradient from one pass over the logits.
 //
 // On a CPU: forward and backward, row by row, so that the second finds the row in the cache.
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "runtime/operators/borrowed.hpp"
@@ -122,8 +124,10 @@ kernel::LogpBackwardArguments backward_of(const kernel::LogpGradientArguments& a
 // Few rows: each pass cuts them among the blocks of the whole device.
 void two_launches(const GpuCall& call, const Specialization& spec, cuda::LaunchShape& shape,
                   kernel::LogpGradientArguments& arguments, const RowSpace& space, std::int64_t launch) {
+  std::optional<cuda::ScratchLease> states;
   if (arguments.row_state == nullptr) {
-    arguments.row_state = call.row_states();
+    call.take_scratch(states);
+    arguments.row_state = reinterpret_cast<kernel::i32*>(states->scratch().row_states);
     arguments.row_state_strides = {2 * space.inner_rows(), 2};
   }
   Specialization pass = spec;
@@ -157,10 +161,7 @@ void with_gradient_on_gpu(const GpuCall& call, const LogpGradientArgs& args, con
     shape.in_place = args.in_place;
     shape.alignment = std::min(row_alignment(arguments.logits, arguments.logits_strides, element_bytes),
                                row_alignment(arguments.grad_logits, arguments.grad_strides, element_bytes));
-    shape.op = spec.op;
-    shape.logits_dtype = spec.logits_dtype;
-    shape.rows = space.rows_per_launch();
-    if (call.splits_passes(shape))
+    if (call.splits_passes(GpuCall::complete(shape, spec, arguments, space)))
       two_launches(call, spec, shape, arguments, space, launch);
     else
       call.launch(spec, shape, arguments, space, launch);

@@ -79,10 +79,11 @@ void check_clusters(const Nvrtc& library, const CompileRequest& request) {
   if (library.version != "12.0") return;
   for (const std::string_view define : request.defines)
     if (define.starts_with(cluster) && define.substr(cluster.size()) != "1")
-      throw Error(ErrorKind::compile_failed,
-                  fmt::format("kernels for {} need NVRTC 12.1 or newer, and {} is {}: `pip install --upgrade "
-                              "nvidia-cuda-nvrtc-cu12` installs another",
-                              request.target.name, library.path, library.version));
+      throw ClustersNotCompiled(
+          ErrorKind::compile_failed,
+          fmt::format("kernels that share a row among blocks of a cluster need NVRTC 12.1 or newer, and {} is {}: `pip "
+                      "install --upgrade nvidia-cuda-nvrtc-cu12` installs another",
+                      library.path, library.version));
 }
 
 } // namespace

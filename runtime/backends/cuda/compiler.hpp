@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bilogp/error.hpp"
 #include "runtime/backends/cuda/targets.hpp"
 
 namespace bilogp::cuda {
@@ -25,6 +26,12 @@ struct CompiledImage {
   std::string image;  // a cubin, or PTX text where NVRTC is older than the target
   std::string ptx;    // what it was made of, for those who check it
   double seconds = 0; // of NVRTC alone
+};
+
+// What `compile` throws where NVRTC is too old for kernels of clusters: plans without clusters can do without it.
+class ClustersNotCompiled : public Error {
+public:
+  using Error::Error;
 };
 
 // Throws Error(compile_failed): there is no NVRTC (the places looked at, what to install), it cannot compile for the

@@ -78,8 +78,7 @@ DeviceFacts device_facts(int ordinal) {
 Device::Device(const Driver& driver, int ordinal) : driver_(driver), ordinal_(ordinal), scratch_(driver) {
   const DeviceOrdinal device = handle_of(driver, ordinal);
   limits_ = limits_of(driver, device);
-  limits_without_clusters_ = limits_;
-  limits_without_clusters_.has_clusters = false;
+  largest_cluster_ = limits_.largest_cluster;
   target_ = target_of_capability(limits_.capability);
   check(driver, driver.primary_context_retain(&context_, device), "opening the device's primary context");
   try {
@@ -89,9 +88,20 @@ Device::Device(const Driver& driver, int ordinal) : driver_(driver), ordinal_(or
     check(driver, driver.memory_allocate(&error_words_, error_word_bytes), "allocating the error words");
     check(driver, driver.fill_words(error_words_, 0, error_word_bytes / 4, own_stream_), "clearing the error words");
     check(driver, driver.stream_synchronize(own_stream_), "clearing the error words");
-  } catch (...) {
+  } catch (...) { // the context may live on, held by others: nothing of ours stays in it
+    if (own_stream_ != nullptr) {
+      const CurrentContext current(driver, context_);
+      if (error_words_ != 0) driver.memory_free(error_words_);
+      driver.stream_destroy(own_stream_);
+    }
     driver.primary_context_release(device);
     throw;
+  }
+}
+
+void Device::refuse_clusters(int blocks) noexcept {
+  int largest = largest_cluster_.load(std::memory_order_relaxed);
+  while (largest >= blocks && !largest_cluster_.compare_exchange_weak(largest, blocks - 1, std::memory_order_relaxed)) {
   }
 }
 
@@ -108,6 +118,7 @@ Device& Device::open(int ordinal) {
 }
 
 void Device::take_errors(std::int64_t words[3]) {
+  const std::scoped_lock lock(taking_errors_);
   const CurrentContext current(driver_, context_);
   const OutsideCaptures outside(driver_);
   check(driver_, driver_.copy_to_host(words, error_words_, 3 * sizeof words[0], own_stream_),

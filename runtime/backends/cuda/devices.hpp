@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 #include "runtime/backends/cuda/driver.hpp"
@@ -43,11 +44,14 @@ public:
   [[nodiscard]] int ordinal() const noexcept { return ordinal_; }
   [[nodiscard]] Context context() const noexcept { return context_; }
   [[nodiscard]] const Target& target() const noexcept { return target_; }
-  [[nodiscard]] const DeviceLimits& limits() const noexcept {
-    return clusters_refused_.load(std::memory_order_relaxed) ? limits_without_clusters_ : limits_;
+  [[nodiscard]] DeviceLimits limits() const noexcept {
+    DeviceLimits limits = limits_;
+    limits.largest_cluster = largest_cluster_.load(std::memory_order_relaxed);
+    return limits;
   }
-  // A slice of a card may be too small for the clusters that its architecture has.
-  void refuse_clusters() noexcept { clusters_refused_.store(true, std::memory_order_relaxed); }
+  // Plans do without clusters of so many blocks and more from now on: a slice of a card may be too small for those that
+  // its architecture has, and a compiler too old.
+  void refuse_clusters(int blocks) noexcept;
   [[nodiscard]] ScratchPool& scratch() noexcept { return scratch_; }
 
   // The words (count, lowest row, its id, lock) that kernels write bad target ids to, in the device's memory.
@@ -66,10 +70,11 @@ private:
   const int ordinal_;
   Target target_;
   Context context_ = nullptr;
-  DeviceLimits limits_, limits_without_clusters_;
-  std::atomic<bool> clusters_refused_ = false;
+  DeviceLimits limits_;
+  std::atomic<int> largest_cluster_;
   Stream own_stream_ = nullptr;
   Address error_words_ = 0;
+  std::mutex taking_errors_; // what one caller reads, no other may read before it is cleared
   ScratchPool scratch_;
 
   static std::atomic<Device*> devices_[largest_device_count];

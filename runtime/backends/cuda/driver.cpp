@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 
@@ -42,13 +43,6 @@ std::unique_ptr<Driver> load() {
   return driver;
 }
 
-// Errors after which the driver refuses every further call on that context.
-bool is_sticky(Result result) {
-  const int code = static_cast<int>(result);
-  return (code >= 700 && code <= 702) || code == 709 || (code >= 713 && code <= 721 && code != 720) || code == 214 ||
-         code == 220 || code == 46;
-}
-
 } // namespace
 
 const Driver& driver() {
@@ -79,6 +73,13 @@ std::string describe(const Driver& driver, Result result) {
   driver.get_error_string(result, &text);
   if (name == nullptr) return fmt::format("CUDA error {}", static_cast<int>(result));
   return fmt::format("{} ({})", name, text == nullptr ? "no description" : text);
+}
+
+bool is_sticky(Result result) noexcept {
+  // Faults of the hardware and its links, illegal addresses, time-outs, destroyed contexts, assertions, and what else
+  // ends a kernel.
+  constexpr int codes[] = {214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721};
+  return std::ranges::find(codes, static_cast<int>(result)) != std::ranges::end(codes);
 }
 
 void check(const Driver& driver, Result result, const char* what) {

@@ -116,7 +116,6 @@ struct LaunchConfig { // CUlaunchConfig
   F(context_get_current, "cuCtxGetCurrent", (Context * context))                                                       \
   F(context_push_current, "cuCtxPushCurrent_v2", (Context context))                                                    \
   F(context_pop_current, "cuCtxPopCurrent_v2", (Context * context))                                                    \
-  F(context_synchronize, "cuCtxSynchronize", ())                                                                       \
   F(module_load_data, "cuModuleLoadDataEx",                                                                            \
     (Module * module, const void* image, unsigned count, int* options, void** values))                                 \
   F(module_unload, "cuModuleUnload", (Module module))                                                                  \
@@ -124,8 +123,6 @@ struct LaunchConfig { // CUlaunchConfig
   F(function_set_attribute, "cuFuncSetAttribute", (Function function, FunctionAttribute attribute, int value))         \
   F(function_get_attribute, "cuFuncGetAttribute", (int* value, FunctionAttribute attribute, Function function))        \
   F(occupancy_clusters, "cuOccupancyMaxActiveClusters", (int* count, Function function, const LaunchConfig* config))   \
-  F(occupancy_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                                   \
-    (int* count, Function function, int block, std::size_t shared_bytes))                                              \
   F(launch_kernel, "cuLaunchKernelEx",                                                                                 \
     (const LaunchConfig* config, Function function, void** arguments, void** extra))                                   \
   F(memory_allocate, "cuMemAlloc_v2", (Address * address, std::size_t bytes))                                          \
@@ -150,6 +147,7 @@ struct LaunchConfig { // CUlaunchConfig
   F(event_destroy, "cuEventDestroy_v2", (Event event))                                                                 \
   F(user_object_create, "cuUserObjectCreate",                                                                          \
     (UserObject * object, void* pointer, void (*destroy)(void*), unsigned count, unsigned flags))                      \
+  F(user_object_release, "cuUserObjectRelease", (UserObject object, unsigned count))                                   \
   F(graph_retain_user_object, "cuGraphRetainUserObject",                                                               \
     (Graph graph, UserObject object, unsigned count, unsigned flags))                                                  \
   F(get_error_name, "cuGetErrorName", (Result result, const char** name))                                              \
@@ -177,6 +175,9 @@ std::string version_text(int version);
 
 // "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
 std::string describe(const Driver& driver, Result result);
+
+// Errors after which the driver refuses every further call on that context.
+bool is_sticky(Result result) noexcept;
 
 // Throws for anything but success: Error(out_of_memory) or Error(device), saying what was tried. After an error that
 // stays with its device until the process ends, the sentence says so.

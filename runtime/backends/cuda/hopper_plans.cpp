@@ -50,7 +50,9 @@ bool has_plan_size(const LaunchShape& shape) {
   return shape.vocab_size >= smallest_vocab && shape.rows < (std::int64_t{1} << 31);
 }
 
-std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const FewRowsVariant& v, int variant) {
+std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const DeviceLimits& limits, const FewRowsVariant& v,
+                                        int variant) {
+  if (v.cluster > limits.largest_cluster) return std::nullopt;
   const std::int64_t tile = std::int64_t{32} * v.vectors * vector_bytes / size_of(shape.logits_dtype);
   if (!reads_vectors(shape) || ceil_div(shape.vocab_size, tile) > 1024 || shape.rows * v.cluster > 65535)
     return std::nullopt;
@@ -82,7 +84,7 @@ int few_rows_choice(const LaunchShape& shape, const DeviceLimits& limits) {
   for (std::size_t i = 0; i < few_rows.size(); ++i) {
     const FewRowsVariant& v = few_rows[i];
     const bool enough = row_bytes / v.cluster >= 8192 || v.cluster == 1;
-    if (v.cluster == 1 && !shares_evenly(shape.rows, limits)) continue;
+    if (v.cluster > limits.largest_cluster || (v.cluster == 1 && !shares_evenly(shape.rows, limits))) continue;
     if (enough && shape.rows * v.cluster <= blocks_at_once(limits, v.cluster, v.blocks))
       return first_few_rows + static_cast<int>(i);
   }
@@ -100,7 +102,7 @@ std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimit
   const bool ends_alike = ceil_div(shape.stored_columns, columns) == tiles &&
                           shape.stored_columns * size_of(shape.logits_dtype) % vector_bytes == 0;
   if (shape.has_row_temperatures || !ends_alike || tiles > most_tiles) return std::nullopt;
-  if (!has_fused_variant(shape.logits_dtype, variant)) return std::nullopt;
+  if (!has_fused_variant(shape.logits_dtype, variant) || v.cluster > limits.largest_cluster) return std::nullopt;
   // Warps are one step ahead with their sums: a share of a row that is much longer would wait for itself.
   if (ceil_div(tiles, v.cluster) > v.warps + 8) return std::nullopt;
   const std::int64_t stage_bytes = fused_stage_tiles * tile_bytes, row_buffers = v.cluster == 8 ? 16 : 8;
@@ -150,7 +152,7 @@ std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLim
     forced = first_ring + ring_choice(shape, limits);
     if (const int few = few_rows_choice(shape, limits); aligned && few != 0)
       if (std::optional<LaunchPlan> plan =
-              few_rows_plan(shape, few_rows[static_cast<std::size_t>(few - first_few_rows)], few))
+              few_rows_plan(shape, limits, few_rows[static_cast<std::size_t>(few - first_few_rows)], few))
         return plan;
   }
   if (forced >= first_ring && forced < first_few_rows) {
@@ -160,7 +162,7 @@ std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLim
   }
   if (forced < first_few_rows) return std::nullopt;
   const auto i = static_cast<std::size_t>(forced - first_few_rows);
-  return i < few_rows.size() ? few_rows_plan(shape, few_rows[i], forced) : std::nullopt;
+  return i < few_rows.size() ? few_rows_plan(shape, limits, few_rows[i], forced) : std::nullopt;
 }
 
 std::optional<LaunchPlan> gradient_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {

@@ -66,15 +66,17 @@ Function load_function(Device& device, std::string_view image, const std::string
   log.resize(log.find('\0'));
   if (refuses_image(loaded)) refused(device, loaded, log);
   check(driver, loaded, "loading a kernel");
-  Function function = nullptr;
-  const Result found = driver.module_get_function(&function, module, entry.c_str());
-  if (found != Result::success) {
-    driver.module_unload(module);
+  try {
+    Function function = nullptr;
+    const Result found = driver.module_get_function(&function, module, entry.c_str());
     if (refuses_image(found)) refused(device, found, "it lacks the entry " + entry);
     check(driver, found, "finding a kernel's entry");
+    allow_all_shared_memory(device, function);
+    return function;
+  } catch (...) {
+    driver.module_unload(module);
+    throw;
   }
-  allow_all_shared_memory(device, function);
-  return function;
 }
 
 void check_image(std::string_view image) {

@@ -34,6 +34,7 @@ struct DeviceLimits {
   int shared_per_multiprocessor = 0;
   int l2_bytes = 0;
   bool has_clusters = false; // and the Hopper plans are to be thought of
+  int largest_cluster = 16;  // blocks; less where the device or the compiler has refused
 };
 
 struct LaunchPlan {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "bilogp/error.hpp"
+#include "runtime/backends/cuda/contexts.hpp"
 
 namespace bilogp::cuda {
 namespace {
@@ -55,11 +56,13 @@ void check_memory(const Device& device, std::string_view name, const void* data)
   unsigned type = 0;
   int ordinal = -1;
   unsigned managed = 0;
-  if (driver.pointer_get_attribute(&type, PointerAttribute::memory_type, address) != Result::success)
+  const Result known = driver.pointer_get_attribute(&type, PointerAttribute::memory_type, address);
+  if (known == Result::invalid_value)
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("{} points at plain host memory, but its device is cuda:{}; copy it there, or correct the "
                             "tensor's device",
                             name, device.ordinal()));
+  check(driver, known, "asking whose memory it is");
   driver.pointer_get_attribute(&managed, PointerAttribute::is_managed, address);
   const bool is_host = type == static_cast<unsigned>(MemoryType::host);
   if (is_host || managed != 0) return;
@@ -77,6 +80,7 @@ void check_stream(const Device& device, Stream stream) {
   if (handle <= largest_special_handle) return;
   Context context = nullptr;
   const Result result = device.driver().stream_get_context(stream, &context);
+  if (is_sticky(result)) check(device.driver(), result, "asking a stream for its context");
   if (result != Result::success || context != device.context())
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("the stream does not belong to the primary context of cuda:{}, where the tensors are; pass "
@@ -95,6 +99,7 @@ bool is_capturing(const Device& device, Stream stream) {
 HostCopy::HostCopy(const Device& device, Stream stream, const TensorView& tensor)
     : bytes_(new char[static_cast<std::size_t>(bytes_of(tensor))]), view_(packed(tensor, bytes_)) {
   const Driver& driver = device.driver();
+  const OutsideCaptures outside(driver);
   const std::int64_t size = size_of(tensor.dtype);
   Result result = Result::success;
   each_run(tensor, [&](std::int64_t from, std::int64_t to, std::int64_t elements) {

@@ -22,7 +22,7 @@ struct ScratchPool::GraphEntry {
   Scratch scratch;
 };
 
-Scratch ScratchPool::take(Stream stream) {
+Scratch ScratchPool::take(Stream stream, StreamEntry** entry) {
   CaptureStatus status = CaptureStatus::none;
   std::uint64_t capture_id = 0;
   Graph graph = nullptr;
@@ -33,32 +33,33 @@ Scratch ScratchPool::take(Stream stream) {
   if (status == CaptureStatus::active) return of_graph({capture_id, stream}, graph);
   std::uint64_t stream_id = 0;
   check(driver_, driver_.stream_get_id(stream, &stream_id), "asking a stream for its number");
-  if (const auto found = streams_.find(stream_id); found != streams_.end()) return found->second.scratch;
-  Scratch scratch = streams_.size() >= many_streams ? of_stream_at_rest() : Scratch{};
-  if (!scratch.present()) scratch = fresh();
-  streams_[stream_id].scratch = scratch;
-  return scratch;
+  auto found = streams_.find(stream_id);
+  if (found == streams_.end()) {
+    Scratch scratch = streams_.size() >= many_streams ? of_stream_at_rest() : Scratch{};
+    if (!scratch.present()) scratch = fresh();
+    found = streams_.try_emplace(stream_id).first;
+    found->second.scratch = scratch;
+  }
+  ++found->second.leases;
+  *entry = &found->second;
+  return found->second.scratch;
 }
 
-void ScratchPool::launched(Stream stream) {
+void ScratchPool::give_back(StreamEntry& entry, Stream stream) noexcept {
   const std::scoped_lock lock(mutex_);
+  --entry.leases;
   if (streams_.size() < many_streams) return;
-  std::uint64_t stream_id = 0;
-  CaptureStatus status = CaptureStatus::none;
-  if (driver_.stream_is_capturing(stream, &status) != Result::success || status != CaptureStatus::none) return;
-  if (driver_.stream_get_id(stream, &stream_id) != Result::success) return;
-  const auto found = streams_.find(stream_id);
-  if (found == streams_.end()) return;
-  StreamEntry& entry = found->second;
+  const OutsideCaptures outside(driver_);
   if (entry.last_launch == nullptr && driver_.event_create(&entry.last_launch, event_disable_timing) != Result::success)
     return;
   entry.is_recorded = driver_.event_record(entry.last_launch, stream) == Result::success;
 }
 
 Scratch ScratchPool::of_stream_at_rest() {
+  const OutsideCaptures outside(driver_); // asking an event would spoil one
   for (auto at = streams_.begin(); at != streams_.end(); ++at) {
     StreamEntry& entry = at->second;
-    if (!entry.is_recorded || driver_.event_query(entry.last_launch) != Result::success) continue;
+    if (entry.leases > 0 || !entry.is_recorded || driver_.event_query(entry.last_launch) != Result::success) continue;
     const Scratch scratch = entry.scratch;
     driver_.event_destroy(entry.last_launch);
     streams_.erase(at);
@@ -72,10 +73,14 @@ Scratch ScratchPool::of_graph(const GraphKey& key, Graph graph) {
   auto* const entry = new GraphEntry{this, key, fresh()};
   UserObject object = nullptr;
   Result result = driver_.user_object_create(&object, entry, graph_is_gone, 1, user_object_no_destructor_sync);
-  if (result == Result::success) result = driver_.graph_retain_user_object(graph, object, 1, graph_user_object_move);
-  if (result != Result::success) { // kept as it is: a graph without an owner of its scratch must not get any
+  if (result != Result::success) {
     free_.push_back(entry->scratch);
     delete entry;
+    check(driver_, result, "giving a graph its scratch");
+  }
+  result = driver_.graph_retain_user_object(graph, object, 1, graph_user_object_move);
+  if (result != Result::success) {          // a graph that does not own its scratch must not get any
+    driver_.user_object_release(object, 1); // which calls graph_is_gone
     check(driver_, result, "giving a graph its scratch");
   }
   graphs_.emplace(key, entry);

@@ -27,21 +27,19 @@ class ScratchPool {
 public:
   explicit ScratchPool(const Driver& driver) : driver_(driver) {}
 
-  // The stream's own, or that of the graph it is being captured into. Allocates at a stream's first call only. The
-  // device's context must be current. Throws Error(out_of_memory).
-  Scratch take(Stream stream);
-  // To be called after the launch that used it.
-  void launched(Stream stream);
-
 private:
+  friend class ScratchLease;
   struct StreamEntry {
     Scratch scratch;
+    int leases = 0;
     Event last_launch = nullptr; // recorded only while there are many streams
     bool is_recorded = false;
   };
   struct GraphEntry;
   using GraphKey = std::pair<std::uint64_t, Stream>; // the capture's number, and the stream within it
 
+  Scratch take(Stream stream, StreamEntry** entry);
+  void give_back(StreamEntry& entry, Stream stream) noexcept;
   Scratch of_graph(const GraphKey& key, Graph graph);
   Scratch fresh();             // from the free ones, or allocated
   Scratch of_stream_at_rest(); // of a stream whose last launch is over, or none
@@ -55,6 +53,26 @@ private:
   std::vector<Scratch> free_;
   std::mutex gone_mutex_; // never held while the driver is called, since the driver calls what takes it
   std::vector<GraphEntry*> gone_;
+};
+
+// The stream's own scratch, or that of the graph it is being captured into, for as long as launches that use it are
+// being queued: to be kept until the last of them is. Allocates at a stream's first call only. The device's context
+// must be current, to the end. Throws Error(out_of_memory).
+class ScratchLease {
+public:
+  ScratchLease(ScratchPool& pool, Stream stream) : pool_(pool), stream_(stream), scratch_(pool.take(stream, &entry_)) {}
+  ~ScratchLease() {
+    if (entry_ != nullptr) pool_.give_back(*entry_, stream_);
+  }
+  ScratchLease(const ScratchLease&) = delete;
+  ScratchLease& operator=(const ScratchLease&) = delete;
+  [[nodiscard]] const Scratch& scratch() const noexcept { return scratch_; }
+
+private:
+  ScratchPool& pool_;
+  Stream stream_;
+  ScratchPool::StreamEntry* entry_ = nullptr; // null for a graph's, which nobody else ever gets
+  Scratch scratch_;
 };
 
 } // namespace bilogp::cuda

@@ -1,0 +1,153 @@
+// Compiled kernels between NVRTC, the store and the driver, and what compilers and drivers refuse.
+#include <doctest/doctest.h>
+
+#include "tests/cuda/fake/host_calls.hpp"
+
+using namespace fake;
+using bilogp::DType;
+using bilogp::KernelOrigin;
+using bilogp::Operator;
+using bilogp::Runtime;
+using bilogp::Specialization;
+
+namespace {
+
+std::int64_t unused_vocab() {
+  static std::int64_t vocab = 60000;
+  return vocab += 2;
+}
+
+} // namespace
+
+TEST_SUITE_BEGIN("images");
+
+TEST_CASE("a stored kernel that the driver refuses is dropped and compiled again") {
+  const Rows first(h200, DType::float32, 2, unused_vocab());
+  const Rows second(second_h200, DType::float32, 2, first.vocab); // whose kernels come from the store
+  start_over();
+  Runtime::get("cuda").logp(first.forward());
+  CHECK(nvrtc_state().compiles == 1);
+  driver_state().failures.push_back({"cuModuleLoadDataEx", 200});
+  Runtime::get("cuda").logp(second.forward());
+  CHECK(nvrtc_state().compiles == 2);
+  CHECK(launches().back().device == second_h200);
+}
+
+TEST_CASE(
+    "a kernel that the driver refuses as soon as it is made: the compiler is too new, and the next call tries again") {
+  const Rows rows(h200, DType::float32, 2, unused_vocab());
+  for (const int code : {200, 209, 218, 222, 223, 300}) {
+    start_over();
+    driver_state().failures.push_back({"cuModuleLoadDataEx", code});
+    const std::string said = refusal([&] { Runtime::get("cuda").logp(rows.forward()); });
+    CAPTURE(said);
+    CHECK(said.starts_with("compile_failed: the driver (for CUDA 13.0) refuses a kernel for sm_90a"));
+    CHECK(contains(said, "no newer than the driver"));
+  }
+  start_over();
+  driver_state().failures.push_back({"cuModuleLoadDataEx", 2}); // no matter of the image
+  CHECK(refusal([&] { Runtime::get("cuda").logp(rows.forward()); }).starts_with("out_of_memory: loading a kernel"));
+  CHECK_NOTHROW(Runtime::get("cuda").logp(rows.forward()));
+}
+
+TEST_CASE("a kernel that does not load as a whole is not left in the device") {
+  const Rows rows(h200, DType::float32, 2, unused_vocab());
+  for (const char* const function : {"cuModuleGetFunction", "cuFuncGetAttribute", "cuFuncSetAttribute"}) {
+    start_over();
+    const int modules = driver_state().modules_now;
+    driver_state().failures.push_back({function, 999});
+    CHECK(refusal([&] { Runtime::get("cuda").logp(rows.forward()); }).starts_with("device: "));
+    CHECK(driver_state().modules_now == modules);
+  }
+}
+
+TEST_CASE("PTX of the newest older architecture where NVRTC does not know the device's") {
+  const Rows rows(new_consumer, DType::float32, 2, unused_vocab());
+  start_over();
+  Runtime::get("cuda").logp(rows.forward());
+  CHECK(launches().back().image.starts_with(".version"));
+  CHECK(contains(launches().back().image, " compute_100"));
+}
+
+TEST_CASE("an NVRTC that fails is quoted, with the template's name and line") {
+  const Rows rows(turing, DType::float32, 2, unused_vocab());
+  start_over();
+  nvrtc_state().result = 6;
+  nvrtc_state().log = "device/gpu/tile.h(41): error: identifier \"x\" is undefined\n";
+  for (int turn = 0; turn < 2; ++turn) { // nothing of it is kept
+    const std::string said = refusal([&] { Runtime::get("cuda").logp(rows.forward()); });
+    CAPTURE(said);
+    CHECK(said.starts_with("compile_failed: logp_forward.kernel does not compile for sm_75 with NVRTC "));
+    CHECK(contains(said, "device/gpu/tile.h(41): error: identifier \"x\" is undefined"));
+    CHECK_FALSE(said.ends_with("\n"));
+  }
+  nvrtc_state().result = 1; // out of memory
+  CHECK(refusal([&] { Runtime::get("cuda").logp(rows.forward()); }).starts_with("out_of_memory: "));
+  nvrtc_state().result = 0;
+  CHECK_NOTHROW(Runtime::get("cuda").logp(rows.forward()));
+}
+
+TEST_CASE("warmup makes the kernels of every plan, so that no call compiles any more") {
+  const std::int64_t vocab = unused_vocab();
+  const Specialization spec{Operator::logp_with_gradient, DType::bfloat16, DType::int64, vocab};
+  const bilogp::WarmupReport report = Runtime::get("cuda:sm_90a").warmup({&spec, 1});
+  CHECK(report.kernels.size() > 10);
+  start_over();
+  for (const std::int64_t rows : {1, 9, 40, 100, 200, 700}) {
+    const Rows problem(h200, DType::bfloat16, rows, vocab);
+    Runtime::get("cuda").logp_with_gradient(problem.with_gradient());
+    Runtime::get("cuda").logp(problem.forward());
+  }
+  CHECK(nvrtc_state().compiles == 0);
+  // Once more: they are there.
+  for (const bilogp::KernelInfo& kernel : Runtime::get("cuda:sm_90a").warmup({&spec, 1}).kernels)
+    CHECK(kernel.origin == KernelOrigin::loaded);
+}
+
+TEST_SUITE_END();
+
+// In a process of its own, where NVRTC is 12.0: it has no instruction that blocks of a cluster send by.
+TEST_SUITE_BEGIN("old compiler");
+
+TEST_CASE("NVRTC 12.0: plans without clusters instead, said once; whatever else there is goes on" * doctest::skip()) {
+  std::vector<std::string> warnings;
+  bilogp::set_log_callback([&](std::string_view sentence) { warnings.emplace_back(sentence); });
+  const Specialization spec{Operator::logp_forward, DType::bfloat16, DType::int64, 128256};
+  bool is_warm = false;
+  SUBCASE("cold calls") {}
+  SUBCASE("warmup first") {
+    is_warm = true;
+    const bilogp::WarmupReport report = Runtime::get("cuda:sm_90a").warmup({&spec, 1});
+    CHECK(report.kernels.size() > 5);
+    for (const bilogp::KernelInfo& kernel : report.kernels) CHECK(kernel.specialization.op == Operator::logp_forward);
+  }
+  start_over();
+  for (const std::int64_t rows : {1, 8, 64, 150, 256, 700})
+    for (const std::int64_t vocab : {4096, 32768, 128256}) {
+      if (rows * vocab > 10000000) continue;
+      const Rows problem(h200, DType::bfloat16, rows, vocab);
+      CHECK_NOTHROW(problem.call_all());
+      const std::string forced = refusal([&] {
+        bilogp::LogpArgs args = problem.forward();
+        args.options.plan = 16 + 10; // a cluster of sixteen
+        Runtime::get("cuda").logp(args);
+      });
+      CHECK(forced == "nothing thrown");
+    }
+  bool has_rings = false;
+  for (const Launch& launch : launches(true)) {
+    CHECK(launch.cluster == 1);
+    has_rings = has_rings || launch.shared_bytes > 100000;
+  }
+  CHECK(has_rings);
+  if (!is_warm) {
+    REQUIRE(warnings.size() == 1);
+    CHECK(contains(warnings.front(), "12.0"));
+    CHECK(contains(warnings.front(), "pip install"));
+  } else {
+    CHECK(warnings.size() <= 1);
+  }
+  bilogp::set_log_callback({});
+}
+
+TEST_SUITE_END();
