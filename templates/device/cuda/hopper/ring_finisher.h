@@ -87,7 +87,10 @@ template<class Arguments> struct RingFinisher {
       const RowPlace row_at = row_place(row, a.options); // one division, if any, for all tensors
       const int begin = (int)unit.word[1], end = (int)unit.word[2];
       if (begin == end) {
-        if (row_temperatures && lane == 0) barrier_arrive(ring.unit_window + buffer * 8);
+        if (row_temperatures && lane == 0) {
+          barrier_arrive(ring.unit_window + buffer * 8);
+          barrier_wait(ring.unit_window + buffer * 8, parity); // no tile does; a phase is waited for before the next
+        }
         barrier_wait(ring.unit_done + buffer * 8, parity);
         barrier_arrive(ring.unit_free + buffer * 8);
         ignore_row(a, row_at);
