@@ -147,8 +147,9 @@ std::optional<LaunchPlan> backward_plan(const LaunchShape& shape, int forced) {
 std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
   if (forced == automatic_plan) {
     const bool aligned = reads_vectors(shape);
-    // Without vectors few rows are better cut among many blocks.
-    if (!aligned && 2 * shape.rows < limits.multiprocessors) return std::nullopt;
+    // Without vectors, or clusters worth the name, few rows are better cut among many blocks.
+    const bool shares_rows = aligned && limits.largest_cluster > 2;
+    if (!shares_rows && 2 * shape.rows < limits.multiprocessors) return std::nullopt;
     forced = first_ring + ring_choice(shape, limits);
     if (const int few = few_rows_choice(shape, limits); aligned && few != 0)
       if (std::optional<LaunchPlan> plan =

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -50,6 +51,17 @@ fs::path own_directory() {
   return fs::weakly_canonical(info.dli_fname, ignored).parent_path();
 }
 
+// The directories that a variable names, colons between them.
+void add_path_list(const char* variable, std::vector<std::string>& directories) {
+  const std::string named = environment(variable);
+  std::string_view paths = named;
+  while (!paths.empty()) {
+    const std::size_t end = std::min(paths.find(':'), paths.size());
+    if (end > 0) directories.emplace_back(paths.substr(0, end));
+    paths.remove_prefix(std::min(end + 1, paths.size()));
+  }
+}
+
 // Directories that hold Python packages and belong to this process: its environment's, this library's own, the user's,
 // the system's.
 std::vector<std::string> package_directories() {
@@ -59,12 +71,7 @@ std::vector<std::string> package_directories() {
   };
   for (fs::path at = own_directory(); at.has_relative_path(); at = at.parent_path())
     if (at.filename() == "site-packages" || at.filename() == "dist-packages") directories.push_back(at.string());
-  std::string_view paths = std::getenv("PYTHONPATH") == nullptr ? "" : std::getenv("PYTHONPATH");
-  while (!paths.empty()) {
-    const std::size_t end = std::min(paths.find(':'), paths.size());
-    if (end > 0) directories.emplace_back(paths.substr(0, end));
-    paths.remove_prefix(std::min(end + 1, paths.size()));
-  }
+  add_path_list("PYTHONPATH", directories);
   for (const char* const prefix : {"VIRTUAL_ENV", "CONDA_PREFIX"})
     if (const std::string root = environment(prefix); !root.empty()) add(root + "/lib/python3*/site-packages");
   if (const std::string home = environment("HOME"); !home.empty()) add(home + "/.local/lib/python3*/site-packages");
@@ -113,16 +120,32 @@ std::vector<std::string> wheel_directories() {
   return directories;
 }
 
-std::vector<std::string> toolkit_directories() {
+// Looked at as files first: what the loader finds it also loads, which takes ten milliseconds and more.
+std::vector<std::string> system_directories() {
   std::vector<std::string> directories;
-  for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const std::string root = environment(variable); !root.empty()) directories.push_back(root + "/lib64");
-  directories.emplace_back("/usr/local/cuda/lib64");
-  for (const std::string& path : matches("/usr/local/cuda-1[23].*/lib64")) directories.push_back(path);
+  add_path_list("LD_LIBRARY_PATH", directories);
+#if defined(__aarch64__)
+  directories.emplace_back("/usr/lib/aarch64-linux-gnu");
+#else
+  directories.emplace_back("/usr/lib/x86_64-linux-gnu");
+#endif
+  for (const char* const path : {"/usr/lib64", "/usr/lib", "/usr/local/lib"}) directories.emplace_back(path);
   return directories;
 }
 
-// What the loader finds by name alone: in LD_LIBRARY_PATH and the system's directories.
+std::vector<std::string> toolkit_directories() {
+  std::vector<std::string> roots;
+  for (const char* const variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (std::string root = environment(variable); !root.empty()) roots.push_back(std::move(root));
+  roots.emplace_back("/usr/local/cuda");
+  for (std::string& path : matches("/usr/local/cuda-1[23].*")) roots.push_back(std::move(path));
+  std::vector<std::string> directories;
+  for (const std::string& root : roots)
+    for (const char* const part : {"/lib64", "/lib"}) directories.push_back(root + part);
+  return directories;
+}
+
+// What the loader finds by name alone, in whatever directories it is told of.
 std::string by_name(const std::vector<std::string>& names, int flags, std::vector<std::string>& looked) {
   for (const std::string& name : names)
     if (void* handle = ::dlopen(name.c_str(), RTLD_LAZY | RTLD_LOCAL | flags); handle != nullptr) {
@@ -130,7 +153,7 @@ std::string by_name(const std::vector<std::string>& names, int flags, std::vecto
       if ((flags & RTLD_NOLOAD) != 0) ::dlclose(handle); // keeps what somebody else holds
       return path.empty() ? name : path;
     }
-  if ((flags & RTLD_NOLOAD) == 0) looked.emplace_back("the system's libraries");
+  if ((flags & RTLD_NOLOAD) == 0) looked.emplace_back("the loader's directories");
   return {};
 }
 
@@ -180,8 +203,9 @@ NvrtcFile find_nvrtc(int driver_version) {
     file.path = by_name(names, RTLD_NOLOAD, looked);
     file.is_loaded = !file.path.empty();
     if (file.path.empty()) file.path = in_directories(wheel_directories(), names, looked);
-    if (file.path.empty()) file.path = by_name(names, 0, looked);
+    if (file.path.empty()) file.path = in_directories(system_directories(), names, looked);
     if (file.path.empty()) file.path = in_directories(toolkit_directories(), names, looked);
+    if (file.path.empty()) file.path = by_name(names, 0, looked);
   }
   if (file.path.empty()) {
     std::ranges::sort(looked);

@@ -189,7 +189,9 @@ TEST_CASE("scratch of many streams is handed on when its stream is at rest, and 
     // All are at rest but the first, which a call has taken a moment ago and has not launched on yet, and the second,
     // where a kernel runs.
     const cuda::ScratchLease first(pool, streams[0]);
-    cuda::ScratchLease(pool, streams[0]); // of one of its launches
+    {
+      const cuda::ScratchLease of_one_of_its_launches(pool, streams[0]);
+    }
     call_driver<void(void*)>("fake_keep_busy", static_cast<void*>(streams[1]));
     const cuda::Address second = cuda::ScratchLease(pool, streams[1]).scratch().nodes;
     std::set<cuda::Address> handed_on;

@@ -1,6 +1,8 @@
 // Compiled kernels between NVRTC, the store and the driver, and what compilers and drivers refuse.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+
 #include "tests/cuda/fake/host_calls.hpp"
 
 using namespace fake;
@@ -148,6 +150,44 @@ TEST_CASE("NVRTC 12.0: plans without clusters instead, said once; whatever else 
     CHECK(warnings.size() <= 1);
   }
   bilogp::set_log_callback({});
+}
+
+TEST_SUITE_END();
+
+// In a process of its own, which has neither at first.
+TEST_SUITE_BEGIN("missing");
+
+TEST_CASE("a driver or an NVRTC that will not do is named, with what to do, and asked again" * doctest::skip()) {
+  DriverState& driver = driver_state();
+  const auto said_of_get = [] { return refusal([] { Runtime::get("cuda"); }); };
+  driver.version = 11080;
+  CHECK(contains(said_of_get(), "is a driver for CUDA 11.8; expected one for CUDA 12.0 or newer: update"));
+  driver.version = 12000;
+  driver.init_result = 100;
+  CHECK(contains(said_of_get(), "finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES"));
+  driver.init_result = 803;
+  CHECK(
+      contains(said_of_get(), "unsupported: the CUDA back end cannot run: the driver does not start: CUDA error 803"));
+  driver.init_result = 0;
+  std::vector<DeviceModel> models = std::move(driver.devices);
+  driver.devices.clear();
+  CHECK(contains(said_of_get(), "sees no device: check CUDA_VISIBLE_DEVICES; to compile only, name an architecture"));
+  CHECK_FALSE(Runtime::get("cuda:sm_90a").runnable());
+  driver.devices = std::move(models);
+  driver.devices.front().capability = 70;
+  const Rows rows(h200, DType::float32, 2, 500);
+  CHECK(contains(said_of_get(), "unsupported: the device has compute capability 7.0; expected 7.5 or newer"));
+  CHECK(contains(refusal([&] { Runtime::get("auto").logp(rows.forward()); }), "compute capability 7.0"));
+  driver.devices.front().capability = 90;
+  const auto said_of_call = [&] { return refusal([&] { Runtime::get("auto").logp(rows.forward()); }); };
+  ::setenv("BILOGP_NVRTC", "/no/such/place", 1);
+  CHECK(contains(said_of_call(), "compile_failed: CUDA kernels cannot be compiled: BILOGP_NVRTC names /no/such/place"));
+  ::setenv("BILOGP_NVRTC", BILOGP_FAKE_NVRTC, 1);
+  nvrtc_state().major = 11;
+  CHECK(contains(said_of_call(), "is NVRTC 11.0; expected 12.0 or newer"));
+  nvrtc_state().major = 13;
+  nvrtc_state().archs = {100, 120};
+  CHECK(contains(said_of_call(), "cannot compile for sm_90a or anything that runs on it; it knows sm_100, sm_120"));
 }
 
 TEST_SUITE_END();
