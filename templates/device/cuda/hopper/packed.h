@@ -55,11 +55,6 @@ CANON_FN u32 add_then_max_of_halves(u32 word, u32 addend, u32 running) {
   return r;
 }
 
-CANON_FN float half_value(u32 pattern) {
-  float f;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"((u16)pattern));
-  return f;
-}
 // Toward zero.
 CANON_FN u32 truncated_half(float f) {
   u16 h;

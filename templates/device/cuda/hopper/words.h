@@ -35,7 +35,7 @@ template<> struct Words<Bfloat16> : PackedWords<PackedBfloat16> {
 template<> struct Words<Float16> : PackedWords<PackedFloat16> {
   static constexpr u32 minus_infinity = 0xfc00u;
   CANON_FN float column(u32 word, int k) { return k == 0 ? value(word & 0xffffu) : value(word >> 16); }
-  CANON_FN float value(u32 pattern) { return half_value(pattern); }
+  CANON_FN float value(u32 pattern) { return float_from_half((u16)pattern); }
   CANON_FN u32 truncated(float f) { return truncated_half(f); }
 };
 

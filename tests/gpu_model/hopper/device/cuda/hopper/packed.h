@@ -8,9 +8,6 @@
 
 namespace canon {
 
-CANON_FN float half_value(u32 pattern) {
-  return float_from_half((u16)pattern);
-}
 CANON_FN u32 truncated_half(float f) {
   const u16 nearest = half_from_float(f);
   const float value = float_from_half(nearest);
@@ -61,7 +58,7 @@ struct PackedBfloat16 : ColumnOperations<PackedBfloat16> {
 };
 struct PackedFloat16 : ColumnOperations<PackedFloat16> {
   static constexpr u32 sign_bit = 0x8000u;
-  CANON_FN float of(u32 pattern) { return half_value(pattern); }
+  CANON_FN float of(u32 pattern) { return float_from_half((u16)pattern); }
 };
 struct OneFloat : ColumnOperations<OneFloat> {
   static constexpr u32 sign_bit = 0x80000000u;
