@@ -44,7 +44,8 @@ struct LogpOptions {
 
 // `stream` is the native handle of the device's stream: a CUstream or cudaStream_t, null for the legacy default stream,
 // 2 for the calling thread's own. Calls on a GPU only queue work there: nothing is waited for unless validate is on.
-// On a CPU it is null.
+// They may be captured into a graph once their kernels are loaded; a graph keeps the memory that its calls need between
+// them, so that executables made from one graph, or clones of it, must not run at the same time. On a CPU it is null.
 struct LogpArgs {
   TensorView logits{};     // [..., V] float32, float16 or bfloat16, vocabulary stride 1
   TensorView target_ids{}; // [...] or [..., K] int32 or int64; K answers per row from one pass

@@ -1,6 +1,7 @@
 // What a call asks of the driver: memory, captures, scratch, errors.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <set>
@@ -101,6 +102,43 @@ TEST_CASE("memory of a device grows with streams and captured graphs, never with
       Runtime::get("cuda").logp(split(*rows, stream));
     }
   CHECK(driver_state().allocations.load() <= 1); // of this stream, if no call before took scratch
+}
+
+TEST_CASE("no rows, one column, one value for all rows, and more of everything than 32 bits count") {
+  const Rows rows(h200, DType::bfloat16, 4, 5000);
+  Runtime& runtime = Runtime::get("cuda");
+  start_over();
+  Rows none = rows;
+  none.rows = 0;
+  CHECK_NOTHROW(none.call_all());
+  CHECK(launches().empty());
+  bilogp::LogpGradientArgs shared = rows.with_gradient();
+  shared.target_ids.strides[0] = shared.grad_logp.strides[0] = shared.logits.strides[0] = 0;
+  CHECK_NOTHROW(runtime.logp_with_gradient(shared));
+  shared.grad_logits.strides[0] = 0;
+  CHECK(contains(refusal([&] { runtime.logp_with_gradient(shared); }), "grad_logits is an output with stride 0"));
+  // The fake runs no kernel: these tensors need no memory, only numbers.
+  for (const int device : {h200, turing})
+    for (const auto& [row_count, columns] :
+         {std::pair{std::int64_t{1} << 33, std::int64_t{1}}, std::pair{std::int64_t{1} << 20, std::int64_t{1} << 17},
+          std::pair{std::int64_t{3}, std::int64_t{1} << 31}, std::pair{std::int64_t{1} << 31, std::int64_t{1} << 16},
+          std::pair{std::int64_t{70000}, std::int64_t{151936}}}) {
+      Rows far(device, DType::bfloat16, 4, 16);
+      far.rows = row_count;
+      far.vocab = columns;
+      // No two of them overlap.
+      auto* at = static_cast<char*>(nullptr) + 4096;
+      for (void** const data : {&far.logits, &far.grad, &far.ids, &far.logp, &far.state, &far.upstream, &far.nodes}) {
+        *data = at;
+        at += std::max(row_count * columns * 2, row_count * 8) + 4096;
+      }
+      CAPTURE(row_count);
+      CAPTURE(columns);
+      start_over();
+      CHECK_NOTHROW(far.call_all());
+      CHECK(launches().size() >= 5);
+      for (const Launch& launch : launches()) CHECK(launch.grid <= 0x7fffffffU);
+    }
 }
 
 TEST_CASE("a capture: warm calls join it, cold ones are refused, nothing else spoils it") {
