@@ -15,7 +15,7 @@ SAMPLE := tests/data/smollm2_rollouts_bf16.safetensors
 ASAN_TESTS ?= .
 # Minutes of NVRTC's work, none of ours; and a model that checks the bounds of its device's memory by itself.
 ASAN_SKIPPED ?= ^(cuda_compile|gpu_model)$$
-TSAN_TESTS ?= ^(cache|cpu_calls|cpu_threads|runtime)$$
+TSAN_TESTS ?= ^(cache|cpu_calls|cpu_threads|cuda_fake|runtime)$$
 TSAN_TARGETS := test_cache test_cpu test_cuda_fake test_runtime
 # Another LLVM than the first that is found: BILOGP_LLVM_VERSION=22 make test
 CONFIGURE := cmake $(if $(BILOGP_LLVM_VERSION),-DBILOGP_LLVM_VERSION=$(BILOGP_LLVM_VERSION)) --preset

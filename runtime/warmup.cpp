@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "bilogp/error.hpp"
 #include "runtime/backends/cpu/threads.hpp"
 #include "runtime/binding.hpp"
 #include "runtime/cuda_binding.hpp"
@@ -68,9 +69,15 @@ WarmupReport warm_cpu(const Runtime& runtime, std::span<const Specialization> as
 
 // A kernel per launch plan, unless one plan was named.
 Specializations cuda_kernels(const Specialization& spec, int capability) {
+  const std::vector<std::uint8_t> variants = cuda::variants_of(spec.op, spec.logits_dtype, capability);
+  if (std::ranges::find(variants, spec.variant) == variants.end())
+    throw Error(ErrorKind::invalid_argument,
+                fmt::format("the kernel \"{}\" was asked for; of {} in {} this architecture has {} plans: expected a "
+                            "variant it has, or 0 for all",
+                            describe(spec), to_string(spec.op), to_string(spec.logits_dtype), variants.size()));
   if (spec.variant != 0) return {normalised(spec)};
   Specializations kernels;
-  for (const std::uint8_t variant : cuda::variants_of(spec.op, spec.logits_dtype, capability)) {
+  for (const std::uint8_t variant : variants) {
     Specialization kernel = spec;
     kernel.variant = variant;
     kernels.push_back(normalised(kernel));

@@ -3,6 +3,9 @@
 
 #include <cstdlib>
 
+#include "runtime/backends/cuda/build_id.hpp"
+#include "runtime/backends/cuda/kernels.hpp"
+#include "runtime/backends/cuda/nvrtc.hpp"
 #include "tests/cuda/fake/host_calls.hpp"
 
 using namespace fake;
@@ -22,6 +25,32 @@ std::int64_t unused_vocab() {
 } // namespace
 
 TEST_SUITE_BEGIN("images");
+
+TEST_CASE("a key names the compiler's own build, the exact target, the options and the definitions") {
+  namespace cuda = bilogp::cuda;
+  const Specialization spec{Operator::logp_forward, DType::bfloat16, DType::int64, 128256};
+  const auto text_of = [](const Specialization& one, const char* target) {
+    return cuda::store_key(cuda::compile_request(one, cuda::resolve_target(target))).text();
+  };
+  const std::string text = text_of(spec, "sm_90a");
+  const std::string build = cuda::identity_of_library(BILOGP_FAKE_NVRTC);
+  REQUIRE_FALSE(build.empty());
+  CHECK(cuda::nvrtc_identity().starts_with("nvrtc "));
+  for (const std::string_view part :
+       {std::string_view(build), std::string_view("sm_90a"), std::string_view("--fmad=false"),
+        std::string_view("BILOGP_VOCAB=128256"), std::string_view("BILOGP_LOGITS=Bfloat16")})
+    CHECK(contains(text, part));
+  CHECK(text_of(spec, "sm_90a") == text);
+  CHECK(text_of(spec, "sm_100") != text);
+  std::vector<Specialization> others(6, spec);
+  others[0].numerics = bilogp::Numerics::native;
+  others[1].variant = 1;
+  others[2].op = Operator::logp_with_gradient;
+  others[3].id_dtype = DType::int32;
+  others[4].logits_dtype = DType::float16;
+  others[5].vocab_size = 128000;
+  for (const Specialization& other : others) CHECK(text_of(other, "sm_90a") != text);
+}
 
 TEST_CASE("a stored kernel that the driver refuses is dropped and compiled again") {
   const Rows first(h200, DType::float32, 2, unused_vocab());
@@ -101,6 +130,14 @@ TEST_CASE("warmup makes the kernels of every plan, so that no call compiles any 
     Runtime::get("cuda").logp(problem.forward());
   }
   CHECK(nvrtc_state().compiles == 0);
+  for (const int variant : {99, 255}) {
+    Specialization unknown = spec;
+    unknown.variant = static_cast<std::uint8_t>(variant);
+    CHECK(refusal([&] {
+            Runtime::get("cuda:sm_90a").warmup({&unknown, 1});
+          }).starts_with("invalid_argument: the kernel \"logp_with_gradient bfloat16 int64 vocab="));
+    CHECK(refusal([&] { Runtime::get("cuda:sm_80").warmup({&unknown, 1}); }).starts_with("invalid_argument: "));
+  }
   // Once more: they are there.
   for (const bilogp::KernelInfo& kernel : Runtime::get("cuda:sm_90a").warmup({&spec, 1}).kernels)
     CHECK(kernel.origin == KernelOrigin::loaded);
