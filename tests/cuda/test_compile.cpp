@@ -127,6 +127,19 @@ TEST_CASE("every template compiles for every architecture, rounds as written and
   CHECK(count > 0);
 }
 
+// PTX of sm_90a would run nowhere else; that of sm_90 does.
+TEST_CASE("Hopper's plans need nothing that its own suffix gives: a newer device gets their PTX from an older NVRTC") {
+  const cuda::Target newer{"sm_91", cuda::bulk_copy_capability + 1};
+  CHECK(cuda::code_for(newer, cuda::nvrtc().archs).architecture == "compute_90");
+  std::vector<Task> tasks;
+  for (const Operator op : operators)
+    for (const std::uint8_t variant : cuda::variants_of(op, DType::bfloat16, newer.capability))
+      tasks.push_back({{op, DType::bfloat16, DType::int64, 0, Numerics::portable, variant},
+                       {"sm_90", cuda::bulk_copy_capability}}); // to the end: PTX alone is not looked at closely
+  for (const std::string& complaint : run(tasks, [](const Task&, const cuda::CompiledImage&) { return std::string(); }))
+    FAIL_CHECK(complaint);
+}
+
 TEST_CASE("a template that does not compile is named with its line and NVRTC's words") {
   cuda::CompileRequest request =
       cuda::compile_request({Operator::logp_finish, DType::float32, DType::int64}, cuda::resolve_target("sm_80"));
