@@ -1,7 +1,9 @@
 // Compiled kernels between NVRTC, the store and the driver, and what compilers and drivers refuse.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "runtime/backends/cuda/build_id.hpp"
 #include "runtime/backends/cuda/kernels.hpp"
@@ -90,6 +92,26 @@ TEST_CASE("a kernel that does not load as a whole is not left in the device") {
     CHECK(refusal([&] { Runtime::get("cuda").logp(rows.forward()); }).starts_with("device: "));
     CHECK(driver_state().modules_now == modules);
   }
+}
+
+TEST_CASE("threads whose first calls share a kernel: one compiles, all have it; when that fails, all are told") {
+  const std::int64_t vocab = unused_vocab();
+  for (const int result : {6, 0}) {
+    start_over();
+    nvrtc_state().result = result;
+    std::vector<std::thread> threads;
+    std::atomic<int> refused = 0;
+    for (int i = 0; i < 8; ++i)
+      threads.emplace_back([&] {
+        const Rows rows(blackwell, DType::float32, 2, vocab);
+        const std::string said = refusal([&] { Runtime::get("cuda").logp(rows.forward()); });
+        if (said.starts_with("compile_failed: ")) ++refused;
+      });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(refused.load() == (result == 0 ? 0 : 8));
+    if (result == 0) CHECK(nvrtc_state().compiles.load() == 1);
+  }
+  CHECK(launches().size() == 8);
 }
 
 TEST_CASE("PTX of the newest older architecture where NVRTC does not know the device's") {
