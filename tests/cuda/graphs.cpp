@@ -14,7 +14,7 @@ namespace cuda = bilogp::cuda;
 
 // A function of the driver by its name.
 template<class... Arguments> void call(const char* name, Arguments... arguments) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  static void* const library = dlopen(cuda::driver().path.c_str(), RTLD_LAZY | RTLD_LOCAL);
   auto* const function = reinterpret_cast<cuda::Result (*)(Arguments...)>(dlsym(library, name));
   if (function == nullptr) throw std::runtime_error(std::string("the driver has no ") + name);
   cuda::check(cuda::driver(), function(arguments...), name);

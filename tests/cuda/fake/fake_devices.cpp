@@ -90,6 +90,11 @@ Result result_of_launch(const bilogp::cuda::LaunchConfig& config, const Function
 
 } // namespace
 
+MakeWork& make_work() {
+  static MakeWork maker = nullptr;
+  return maker;
+}
+
 Context* current() {
   return stack.empty() ? nullptr : stack.back();
 }
@@ -196,7 +201,19 @@ Result cuDevicePrimaryCtxGetState(int handle, unsigned* flags, int* active) {
 
 // The primary context, or one that is nobody's.
 Context* fake_context(int device, bool is_primary) {
-  return is_primary ? primary_context(device) : new Context{device}; // to the end of the process
+  static auto* const foreign = new std::deque<Context>; // to the end of the process
+  if (is_primary) return primary_context(device);
+  const std::scoped_lock lock(all().mutex);
+  return &foreign->emplace_back(Context{device});
+}
+
+Result cuCtxCreate_v2(Context** context, unsigned, int handle) {
+  *context = fake_context(ordinal_of(handle), false);
+  stack.push_back(*context);
+  return begin("cuCtxCreate_v2");
+}
+Result cuCtxDestroy_v2(Context*) {
+  return begin("cuCtxDestroy_v2");
 }
 
 Result cuCtxGetCurrent(Context** context) {
@@ -262,12 +279,17 @@ Result cuLaunchKernelEx(const cuda::LaunchConfig* config, Function* function, vo
   Stream* const stream = stream_of(config->stream);
   if (stream == nullptr || arguments[0] == nullptr) return Result::invalid_handle;
   if (result == Result::success) result = result_of_launch(*config, *function, *stream);
-  if (result == Result::success) stream->is_busy = true;
-  if (all().state.records)
-    all().state.launches.push_back({function->context->device, function->entry, function->image, config->grid_x,
-                                    config->block_x, cluster_of(*config), config->shared_bytes, config->stream,
-                                    result != Result::success});
-  return result;
+  const bool is_good = result == Result::success;
+  if (is_good) stream->is_busy = true;
+  if (!all().state.records) return result;
+  all().state.launches.push_back({function->context->device, function->entry, function->image, config->grid_x,
+                                  config->block_x, cluster_of(*config), config->shared_bytes, config->stream,
+                                  !is_good});
+  if (!is_good || make_work() == nullptr) return result;
+  Work work = make_work()(all().state.launches.back(), arguments);
+  if (stream->capture == 0) return work();
+  static_cast<Graph*>(stream->graph)->work.push_back(std::move(work));
+  return Result::success;
 }
 
 Result cuGetErrorName(Result result, const char** name) {
@@ -277,9 +299,10 @@ Result cuGetErrorName(Result result, const char** name) {
                                             : nullptr;
   return is_known ? Result::success : Result::invalid_value;
 }
-Result cuGetErrorString(Result, const char** text) {
-  *text = nullptr;
-  return Result::invalid_value;
+Result cuGetErrorString(Result result, const char** text) {
+  const bool is_fault = result == Result::illegal_address && !all().state.fault.empty();
+  *text = is_fault ? all().state.fault.c_str() : nullptr;
+  return is_fault ? Result::success : Result::invalid_value;
 }
 
 } // extern "C"

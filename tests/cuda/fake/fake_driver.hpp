@@ -1,9 +1,11 @@
 // A CUDA driver without a device, for tests of everything around the kernels: which devices there are, what lies where,
-// what a call asks of the driver and what happens when it says no. Kernels are not run. It is a library of its own,
-// found as the real one is, and stricter than that: contexts, sizes and captures are checked at every call.
+// what a call asks of the driver and what happens when it says no. It is a library of its own, found as the real one
+// is, and stricter than that: contexts, sizes and captures are checked at every call. One build of it runs no kernels,
+// another those of the plain plan, on the host model of a device (fake_model.cpp).
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@ struct DeviceModel {
   int shared_per_block = 232448, shared_per_multiprocessor = 233472, l2_bytes = 60 << 20;
   int has_clusters = 1;
   int largest_cluster = 16; // that it launches
+  std::size_t memory_bytes = std::size_t{1} << 28;
 };
 
 struct Launch {
@@ -46,6 +49,7 @@ struct DriverState {
   std::atomic<int> calls = 0; // of any function
   std::atomic<int> allocations = 0, allocated_now = 0, streams_now = 0, modules_now = 0, events_now = 0;
   std::atomic<int> spoiled_captures = 0;
+  std::string fault;                  // of the last kernel that did what a device leaves undefined
   std::vector<std::int64_t> retained; // by device
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,15 +32,18 @@ struct Stream {
   void* graph = nullptr;
 };
 
-// Owners of a graph's scratch, called when it goes.
+// What a launch does, once or at every replay.
+using Work = std::function<Result()>;
+
 struct Graph {
-  std::vector<void*> objects;
+  std::vector<Work> work;
+  std::vector<void*> objects; // owners of its scratch, called when it goes
 };
 
 struct Allocation {
-  std::unique_ptr<char[]> bytes;
-  std::size_t size = 0;
-  int device = 0;
+  void* bytes;
+  std::size_t size;
+  int device;
 };
 
 struct Everything {
@@ -56,6 +60,10 @@ Context*& current_slot(); // the top of this thread's stack
 Context* current();
 Stream* stream_of(void* handle); // null for an unknown one; the default streams have objects, too
 CaptureMode& thread_mode();
+
+// Of a launch, with copies of its arguments. Null where kernels are not run; set by fake_model.cpp.
+using MakeWork = Work (*)(const Launch& launch, void** arguments);
+MakeWork& make_work();
 
 // Counts a call of `function`; what it must answer, or success.
 Result begin(const char* function);

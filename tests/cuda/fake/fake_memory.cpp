@@ -1,4 +1,5 @@
-// The fake driver: memory, streams, events, captures and what graphs own.
+// The fake driver: memory, streams and events.
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <thread>
@@ -7,13 +8,6 @@
 
 namespace fake {
 namespace {
-
-using Destroy = void (*)(void*);
-struct UserObject {
-  void* pointer;
-  Destroy destroy;
-  unsigned references;
-};
 
 struct Event {
   Stream* stream = nullptr;
@@ -34,14 +28,18 @@ Stream* default_stream(std::size_t which) {
   return &stream;
 }
 
-void release(UserObject* object, unsigned count) {
-  object->references -= count;
-  if (object->references == 0) object->destroy(object->pointer);
-}
-
 Address& last_copied() {
   static Address address = 0;
   return address;
+}
+
+// At a multiple of 512 bytes, as a device has it.
+Address allocate(int device, std::size_t bytes, int value) {
+  constexpr std::size_t granule = 512;
+  void* const data = std::aligned_alloc(granule, (bytes + granule) / granule * granule);
+  std::memset(data, value, bytes);
+  all().memory.emplace(reinterpret_cast<Address>(data), Allocation{data, bytes, device});
+  return reinterpret_cast<Address>(data);
 }
 
 const Allocation* allocation_at(Address address) {
@@ -96,11 +94,7 @@ void fake_set_last_copied(std::int64_t value) {
 // Memory of a caller's, not counted as the library's.
 void* fake_allocate(int device, std::size_t bytes) {
   const std::scoped_lock lock(all().mutex);
-  Allocation allocation{std::make_unique<char[]>(bytes), bytes, device};
-  char* const data = allocation.bytes.get();
-  std::memset(data, 0, bytes);
-  all().memory.emplace(reinterpret_cast<Address>(data), std::move(allocation));
-  return data;
+  return reinterpret_cast<void*>(allocate(device, bytes, 0));
 }
 
 // A stream of any context.
@@ -116,17 +110,23 @@ Result cuMemAlloc_v2(Address* address, std::size_t bytes) {
   if (const Result result = begin_unsafe("cuMemAlloc_v2"); result != Result::success) return result;
   if (current() == nullptr) return Result::invalid_context;
   const std::scoped_lock lock(all().mutex);
-  Allocation allocation{std::make_unique<char[]>(bytes), bytes, current()->device};
-  std::memset(allocation.bytes.get(), 0xa5, bytes);
-  *address = reinterpret_cast<Address>(allocation.bytes.get());
-  all().memory.emplace(*address, std::move(allocation));
+  const int device = current()->device;
+  std::size_t in_use = 0;
+  for (const auto& [begin, allocation] : all().memory)
+    if (allocation.device == device) in_use += allocation.size;
+  const std::size_t most = all().state.devices[static_cast<std::size_t>(device)].memory_bytes;
+  if (bytes > most || in_use > most - bytes) return Result::out_of_memory;
+  *address = allocate(device, bytes, 0xa5);
   ++all().state.allocations;
   ++all().state.allocated_now;
   return Result::success;
 }
 Result cuMemFree_v2(Address address) {
   const std::scoped_lock lock(all().mutex);
-  if (all().memory.erase(address) == 0) return Result::invalid_value;
+  const auto found = all().memory.find(address);
+  if (found == all().memory.end()) return Result::invalid_value;
+  std::free(found->second.bytes);
+  all().memory.erase(found);
   --all().state.allocated_now;
   return begin_unsafe("cuMemFree_v2");
 }
@@ -201,49 +201,6 @@ Result cuStreamGetId(void* stream, std::uint64_t* id) {
   return Result::success;
 }
 
-Result cuStreamBeginCapture_v2(void* stream, CaptureMode mode) {
-  const std::scoped_lock lock(all().mutex);
-  Stream* const captured = stream_of(stream);
-  captured->capture = ++all().last_id;
-  captured->mode = mode;
-  captured->graph = new Graph;
-  if (mode == CaptureMode::global) ++all().captures_of_all_threads;
-  return Result::success;
-}
-Result cuStreamEndCapture(void* stream, void** graph) {
-  const std::scoped_lock lock(all().mutex);
-  Stream* const captured = stream_of(stream);
-  if (captured->mode == CaptureMode::global) --all().captures_of_all_threads;
-  *graph = captured->graph;
-  captured->capture = 0;
-  captured->graph = nullptr;
-  return Result::success;
-}
-Result cuGraphDestroy(Graph* graph) {
-  for (void* const object : graph->objects) release(static_cast<UserObject*>(object), 1);
-  delete graph;
-  return Result::success;
-}
-Result cuStreamIsCapturing(void* stream, CaptureStatus* status) {
-  if (const Result result = begin("cuStreamIsCapturing"); result != Result::success) return result;
-  const std::scoped_lock lock(all().mutex);
-  if (stream_of(stream) == nullptr) return Result::invalid_handle;
-  *status = stream_of(stream)->capture != 0 ? CaptureStatus::active : CaptureStatus::none;
-  return Result::success;
-}
-Result cuStreamGetCaptureInfo_v2(void* stream, CaptureStatus* status, std::uint64_t* id, void** graph, const void**,
-                                 std::size_t*) {
-  if (const Result result = cuStreamIsCapturing(stream, status); result != Result::success) return result;
-  const std::scoped_lock lock(all().mutex);
-  *id = stream_of(stream)->capture;
-  *graph = stream_of(stream)->graph;
-  return Result::success;
-}
-Result cuThreadExchangeStreamCaptureMode(CaptureMode* mode) {
-  std::swap(*mode, thread_mode());
-  return begin("cuThreadExchangeStreamCaptureMode");
-}
-
 Result cuEventCreate(Event** event, unsigned) {
   if (const Result result = begin_unsafe("cuEventCreate"); result != Result::success) return result;
   ++all().state.events_now;
@@ -263,21 +220,6 @@ Result cuEventDestroy_v2(Event* event) {
   --all().state.events_now;
   delete event;
   return begin("cuEventDestroy_v2");
-}
-
-Result cuUserObjectCreate(UserObject** object, void* pointer, Destroy destroy, unsigned count, unsigned) {
-  if (const Result result = begin("cuUserObjectCreate"); result != Result::success) return result;
-  *object = new UserObject{pointer, destroy, count};
-  return Result::success;
-}
-Result cuUserObjectRelease(UserObject* object, unsigned count) {
-  release(object, count);
-  return begin("cuUserObjectRelease");
-}
-Result cuGraphRetainUserObject(Graph* graph, UserObject* object, unsigned, unsigned) {
-  if (const Result result = begin("cuGraphRetainUserObject"); result != Result::success) return result;
-  graph->objects.push_back(object);
-  return Result::success;
 }
 
 } // extern "C"

@@ -127,10 +127,10 @@ TEST_CASE("no rows, one column, one value for all rows, and more of everything t
       far.rows = row_count;
       far.vocab = columns;
       // No two of them overlap.
-      auto* at = static_cast<char*>(nullptr) + 4096;
+      std::uintptr_t at = 4096;
       for (void** const data : {&far.logits, &far.grad, &far.ids, &far.logp, &far.state, &far.upstream, &far.nodes}) {
-        *data = at;
-        at += std::max(row_count * columns * 2, row_count * 8) + 4096;
+        *data = reinterpret_cast<void*>(at);
+        at += static_cast<std::uintptr_t>(std::max(row_count * columns * 2, row_count * 8) + 4096);
       }
       CAPTURE(row_count);
       CAPTURE(columns);
@@ -173,7 +173,7 @@ TEST_CASE("a capture: warm calls join it, cold ones are refused, nothing else sp
 
 TEST_CASE("scratch: one per stream and per captured graph; a graph's serves again when the graph is gone") {
   namespace cuda = bilogp::cuda;
-  cuda::ScratchPool pool(cuda::driver());
+  static cuda::ScratchPool& pool = *new cuda::ScratchPool(cuda::driver()); // as a device has it: for good
   const ThreadsContext context(h200);
   const auto address_of = [&](void* stream) {
     return cuda::ScratchLease(pool, static_cast<cuda::Stream>(stream)).scratch().nodes;
@@ -209,7 +209,7 @@ TEST_CASE("scratch: one per stream and per captured graph; a graph's serves agai
 // Streams come and go, and nobody tells when one is gone.
 TEST_CASE("scratch of many streams is handed on when its stream is at rest, and at no other time") {
   namespace cuda = bilogp::cuda;
-  cuda::ScratchPool pool(cuda::driver());
+  static cuda::ScratchPool& pool = *new cuda::ScratchPool(cuda::driver()); // as a device has it: for good
   const ThreadsContext context(h200);
   std::vector<cuda::Stream> streams;
   std::set<cuda::Address> in_use;
