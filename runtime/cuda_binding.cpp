@@ -1,6 +1,6 @@
 #include "runtime/cuda_binding.hpp"
 
-#include <mutex>
+#include <atomic>
 
 #include <fmt/format.h>
 
@@ -19,8 +19,8 @@ const LoadedKernel* made(KernelKey key, const Specialization& normal, const cuda
   try {
     return &KernelTable::of_process().find_or_make(key, [&] { return provide_cuda_kernel(normal, target, device); });
   } catch (const cuda::ClustersNotCompiled& error) {
-    static std::once_flag once;
-    std::call_once(once, [&] { warn(fmt::format("few rows and gradients take slower kernels: {}", error.what())); });
+    static std::atomic<bool> is_said = false; // what is told may call us again
+    if (!is_said.exchange(true)) warn(fmt::format("few rows and gradients take slower kernels: {}", error.what()));
     constexpr int smallest_cluster = 2;
     if (device != nullptr) device->refuse_clusters(smallest_cluster);
     return nullptr;

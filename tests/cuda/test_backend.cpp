@@ -161,6 +161,16 @@ TEST_CASE("plans: many rows of any usual vocabulary go around a ring on Hopper")
         }
 }
 
+TEST_CASE("plans: rows without ids take the plain ones, which ask for none") {
+  for (const cuda::DeviceLimits& card : cards())
+    for (cuda::LaunchShape shape : shapes()) {
+      if (shape.op != Operator::logp_forward) continue;
+      shape.ids_per_row = 0;
+      for (const int forced : {cuda::automatic_plan, cuda::first_hopper_plan + 1, cuda::first_hopper_plan + 12})
+        if (cuda::plan_launch(shape, card, forced).variant != 0) FAIL_CHECK("a plan that reads an id");
+    }
+}
+
 TEST_CASE("plans: cut rows are covered by their parts, which are powers of two") {
   for (const cuda::DeviceLimits& card : cards())
     for (const cuda::LaunchShape& shape : shapes()) {

@@ -101,6 +101,27 @@ TEST_CASE("many bad ids at once: all counted, the lowest row named") {
   CHECK(words[3] == 0);
 }
 
+TEST_CASE("rows without ids: none is asked for, and they count as ignored") {
+  Problem problem(first_device(), {.storage = Storage::bfloat16, .columns = 9000, .rows = 3, .seed = 4});
+  LogpArgs args = problem.forward(nullptr);
+  args.target_ids = TensorView::contiguous(nullptr, DType::int64, {3, 0}, first_device());
+  args.logp = TensorView::contiguous(nullptr, DType::float32, {3, 0}, first_device());
+  for (const int plan : cuda_test::plans_of(bilogp::Operator::logp_forward, DType::bfloat16)) {
+    CAPTURE(plan);
+    args.options.plan = plan;
+    problem.clear();
+    problem.runtime().logp(args);
+    cuda_test::wait_for(first_device(), nullptr);
+    static_cast<void>(problem.check_scores());
+    const std::vector<std::uint32_t> bits = problem.scores(); // three of logp, of lse, of the row states
+    for (std::size_t row = 0; row < 3; ++row) {
+      CHECK(bits[row] != 0); // nobody's
+      CHECK(bits[3 + row] == 0);
+      CHECK(bits[6 + 2 * row] == 0);
+    }
+  }
+}
+
 TEST_CASE("validate: a bad id is refused by its row, and nothing is written") {
   Runtime& runtime = Runtime::get("cuda");
   std::vector<float> logits(std::size_t{6} * 10, 1.0F);

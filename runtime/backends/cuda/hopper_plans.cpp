@@ -46,8 +46,9 @@ constexpr int stream_threads = 128, stream_vectors = 2, stream_turns = 3, stream
 constexpr int first_ring = 1, first_few_rows = first_ring + ring_count;
 constexpr int first_fused = 1;
 
+// These plans ask for a row's first id without a look at how many there are.
 bool has_plan_size(const LaunchShape& shape) {
-  return shape.vocab_size >= smallest_vocab && shape.rows < (std::int64_t{1} << 31);
+  return shape.vocab_size >= smallest_vocab && shape.rows < (std::int64_t{1} << 31) && shape.ids_per_row > 0;
 }
 
 std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const DeviceLimits& limits, const FewRowsVariant& v,
