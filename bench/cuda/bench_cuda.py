@@ -104,6 +104,16 @@ def rows(library):
     line("rows of odd stride", median_ms(library.logp(odd, ids, out)), read)
 
 
+class Restored:
+    """Brings logits back between calls that write over them: the next one would else see gradients."""
+
+    def __init__(self, logits):
+        self.logits, self.kept = logits, logits.clone()
+
+    def zero_(self):
+        self.logits.copy_(self.kept)
+
+
 def gradient(library):
     for count, columns in SHAPES:
         x, ids, out = normal(count, columns), torch.randint(0, columns, (count,), device="cuda"), Outputs(count)
@@ -115,7 +125,9 @@ def gradient(library):
         line("backward, native", median_ms(library.backward(x, ids, out, g, grad, native=True)), copy)
         line("forward + gradient", median_ms(library.with_gradient(x, ids, out, g, grad)), copy)
         line("forward + gradient, native", median_ms(library.with_gradient(x, ids, out, g, grad, native=True)), copy)
-        line("forward + gradient, in place", median_ms(library.with_gradient(x, ids, out, g, x)), copy)
+        for native in (False, True):
+            call = library.with_gradient(x, ids, out, g, x, native=native)
+            line(f"forward + gradient, in place{', native' if native else ''}", median_ms(call, flush=Restored(x)), copy)
         try:
             line("quack forward + gradient", median_ms(peers.quack_with_gradient(normal(count, columns), ids, grad)), copy)
         except Exception as error:  # noqa: BLE001

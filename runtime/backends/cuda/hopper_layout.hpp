@@ -10,8 +10,8 @@
 namespace bilogp::cuda {
 
 constexpr std::int64_t tile_bytes = 4096, span_bytes = 128, vector_bytes = 16;
-constexpr std::int64_t table_half = 0x4000, table_end = 0x24000; // with stages between the halves
-constexpr std::int64_t most_tiles = 256;                         // of a row, for the warps that finish rows
+constexpr std::int64_t table_half = 0x4000, table_negative = 0x20000, table_end = table_negative + table_half;
+constexpr std::int64_t most_tiles = 256; // of a row, for the warps that finish rows
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -29,7 +29,7 @@ inline bool has_table(const LaunchShape& shape) {
 // Bytes of `stages` stages, and of the table where there is one.
 inline std::int64_t ring_bytes(std::int64_t stages, std::int64_t stage_bytes, bool table) {
   if (!table) return stages * stage_bytes;
-  const std::int64_t between = (0x20000 - table_half) / stage_bytes;
+  const std::int64_t between = (table_negative - table_half) / stage_bytes;
   return table_end + std::max<std::int64_t>(0, stages - between) * stage_bytes;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -32,13 +33,19 @@ constexpr int own_warps(const FewRowsVariant& v) {
   return (v.warps + 2) * v.blocks <= 32 ? 2 : 0;
 }
 
-// Forward and gradient, a row in the shared memory of a cluster.
+// Forward and gradient, a row in the shared memory of a cluster: some warps sum, the others make gradients. Of the four
+// words of a vector so many are summed with leaves from the table. Places of the ring, as measured: where the
+// arithmetic is quick, more of them only put more reads in the way of the writes.
 struct FusedVariant {
-  int cluster, warps;
+  int cluster, warps, sum_warps, table_words, places, native_places;
 };
-constexpr std::array<FusedVariant, 4> fused = {{{1, 16}, {2, 16}, {4, 16}, {8, 16}}};
-constexpr int fused_finishers = 2, fused_stage_tiles = 2;
-constexpr std::int64_t row_info_bytes = 48;
+constexpr std::array<FusedVariant, 5> fused = {{{1, 16, 8, 2, 47, 28},
+                                                {2, 16, 8, 3, 32, 24},
+                                                {4, 16, 8, 2, 46, 36},
+                                                {8, 16, 8, 2, 40, 32},
+                                                {8, 20, 8, 2, 40, 32}}};
+constexpr std::int64_t fused_finishers = 4, fused_row_buffers = 16, row_info_bytes = 32, fused_sum_bytes = 8;
+constexpr std::int64_t reserved_bytes = 1024; // of a block's shared memory, by the system
 
 // A vector or more per thread, straight through.
 constexpr int stream_threads = 128, stream_vectors = 2, stream_turns = 3, stream_blocks = 9, stream_variant = 1;
@@ -92,40 +99,45 @@ int few_rows_choice(const LaunchShape& shape, const DeviceLimits& limits) {
   return 0;
 }
 
-// A float32 row that one block holds is narrow, and its kernel would not fit the registers.
+// Twenty warps leave the other types too few registers.
 constexpr bool has_fused_variant(DType dtype, int variant) {
-  return dtype != DType::float32 || variant != first_fused;
+  return dtype == DType::bfloat16 || fused[static_cast<std::size_t>(variant - first_fused)].warps <= 16;
 }
 
-std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimits& limits, const FusedVariant& v,
-                                     int variant) {
+// Shared memory for so many places: the small things first, then tiles, among them the halves of the table at multiples
+// of their size (templates/device/cuda/hopper/fused_ring.h).
+std::int64_t fused_bytes(std::int64_t places, std::int64_t tiles, bool table) {
+  const std::int64_t front = places * (8 + 4) + fused_row_buffers * (row_info_bytes + 2 * 8 + tiles * fused_sum_bytes);
+  std::int64_t end = (ceil_div(reserved_bytes + front, tile_bytes) + places) * tile_bytes;
+  if (table && reserved_bytes + front > table_half) return std::numeric_limits<std::int64_t>::max();
+  if (table) end = std::max(end, table_negative) + 2 * table_half;
+  return end - reserved_bytes;
+}
+
+std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimits& limits, int variant) {
+  const FusedVariant& v = fused.at(static_cast<std::size_t>(variant - first_fused));
   const std::int64_t columns = tile_columns(shape.logits_dtype), tiles = ceil_div(shape.vocab_size, columns);
   const bool ends_alike = ceil_div(shape.stored_columns, columns) == tiles &&
                           shape.stored_columns * size_of(shape.logits_dtype) % vector_bytes == 0;
   if (shape.has_row_temperatures || !ends_alike || tiles > most_tiles) return std::nullopt;
   if (!has_fused_variant(shape.logits_dtype, variant) || v.cluster > limits.largest_cluster) return std::nullopt;
-  // Warps are one step ahead with their sums: a share of a row that is much longer would wait for itself.
-  if (ceil_div(tiles, v.cluster) > v.warps + 8) return std::nullopt;
-  const std::int64_t stage_bytes = fused_stage_tiles * tile_bytes, row_buffers = v.cluster == 8 ? 16 : 8;
-  const auto bytes = [&](std::int64_t stages) {
-    return ring_bytes(stages, stage_bytes, has_table(shape)) + stages * 16 +
-           row_buffers * (tiles * 16 + row_info_bytes + 4 + 16);
-  };
-  // More than twice the rows that the ring holds, so that sums of a row never meet those of one that is still read.
-  const std::int64_t ring_rows = (row_buffers - 1) / 2;
-  std::int64_t stages = std::min<std::int64_t>(32, ring_rows * (tiles / v.cluster) / fused_stage_tiles);
-  while (stages > 0 && bytes(stages) > limits.shared_per_block) --stages;
-  // Two steps of all warps must fit, beside places that the last stage of a row may leave empty.
-  const std::int64_t places = stages * fused_stage_tiles;
-  if (places == 0 || places - (places / (tiles / v.cluster) + 1) < std::int64_t{2} * v.warps) return std::nullopt;
+  const std::int64_t share = ceil_div(tiles, v.cluster);
+  const bool native = shape.numerics == Numerics::native;
+  std::int64_t places =
+      native ? std::max<std::int64_t>(v.native_places, share + 16) : std::max<std::int64_t>(v.places, share + 24);
+  // Half as many rows as have buffers, so that a row's buffers are free when the next one comes to them.
+  places = std::min(places, fused_row_buffers / 2 * (tiles / v.cluster));
+  while (places > 0 && fused_bytes(places, tiles, has_table(shape)) > limits.shared_per_block) --places;
+  // A share waits as a whole for the others' sums; beside it there must be something to do, and a place for every warp.
+  if (places < std::max<std::int64_t>(share + 8, v.warps - v.sum_warps)) return std::nullopt;
   LaunchPlan plan;
   plan.variant = static_cast<std::uint8_t>(variant);
   const std::int64_t most = blocks_at_once(limits, v.cluster, 1) / v.cluster;
   plan.grid = static_cast<unsigned>(std::min(most, shape.rows) * v.cluster);
   plan.cluster = static_cast<unsigned>(v.cluster);
-  plan.block = static_cast<unsigned>(v.warps + 1 + fused_finishers) * 32;
-  plan.shared_bytes = static_cast<unsigned>(bytes(stages));
-  plan.gpu.parameters[0] = static_cast<std::int32_t>(stages);
+  plan.block = static_cast<unsigned>(v.warps + fused_finishers) * 32;
+  plan.shared_bytes = static_cast<unsigned>(fused_bytes(places, tiles, has_table(shape)));
+  plan.gpu.parameters[0] = static_cast<std::int32_t>(places);
   return plan;
 }
 
@@ -167,22 +179,29 @@ std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLim
   return i < few_rows.size() ? few_rows_plan(shape, limits, few_rows[i], forced) : std::nullopt;
 }
 
+// The narrowest cluster that holds enough of a row; behind it, for few rows, wider ones.
+constexpr std::array<int, 5> fused_order = {first_fused, first_fused + 1, first_fused + 4, first_fused + 2,
+                                            first_fused + 3};
+
+bool suits(const LaunchShape& shape, const FusedVariant& v, std::int64_t tiles) {
+  const bool native = shape.numerics == Numerics::native;
+  if (v.cluster == 1) return tiles <= 10;
+  if (v.cluster == 2) return tiles <= 32;
+  if (v.cluster == 4) return !native && tiles <= 80;
+  return v.warps <= 16 || (!native && tiles <= 64);
+}
+
 std::optional<LaunchPlan> gradient_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
   if (forced != automatic_plan) {
-    const auto i = static_cast<std::size_t>(forced - first_fused);
-    return i < fused.size() ? fused_plan(shape, limits, fused[i], forced) : std::nullopt;
+    const int i = forced - first_fused;
+    return i >= 0 && i < static_cast<int>(fused.size()) ? fused_plan(shape, limits, forced) : std::nullopt;
   }
   const std::int64_t tiles = ceil_div(shape.vocab_size, tile_columns(shape.logits_dtype));
-  for (const int cluster : {1, 2, 4, 8}) {
+  for (const int variant : fused_order) {
+    const FusedVariant& v = fused.at(static_cast<std::size_t>(variant - first_fused));
     // Two passes with all multiprocessors are faster than one with a few of them.
-    if (2 * shape.rows * cluster < limits.multiprocessors) continue;
-    const bool is_narrow = ceil_div(tiles, cluster) <= 16 && shape.numerics == Numerics::portable;
-    if (cluster == 4 && !is_narrow && 8 * shape.rows >= limits.multiprocessors) continue;
-    for (std::size_t i = 0; i < fused.size(); ++i) {
-      if (fused[i].cluster != cluster) continue;
-      std::optional<LaunchPlan> plan = fused_plan(shape, limits, fused[i], first_fused + static_cast<int>(i));
-      if (plan) return plan;
-    }
+    if (2 * shape.rows * v.cluster < limits.multiprocessors || !suits(shape, v, tiles)) continue;
+    if (std::optional<LaunchPlan> plan = fused_plan(shape, limits, variant)) return plan;
   }
   return std::nullopt;
 }
@@ -201,7 +220,9 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
   const int variant = spec.variant;
   if (spec.op == Operator::logp_with_gradient) {
     const FusedVariant& v = fused.at(static_cast<std::size_t>(variant - first_fused));
-    return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster)};
+    return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster),
+            fmt::format("BILOGP_SUM_WARPS={}", v.sum_warps), fmt::format("BILOGP_TABLE_WORDS={}", v.table_words),
+            "BILOGP_ALIGNED_TABLE=1"};
   }
   if (spec.op == Operator::logp_backward)
     return {fmt::format("BILOGP_WARPS={}", stream_threads / 32), fmt::format("BILOGP_VECTORS={}", stream_vectors),

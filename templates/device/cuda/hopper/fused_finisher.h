@@ -10,8 +10,6 @@
 
 namespace canon {
 
-constexpr u32 not_plain = 0xffffffffu; // as a tile's largest magnitude
-
 // Whether leaf * scaled is the gradient of every column of a plain row whose largest magnitude is `largest`: the
 // scaling must be exact, and no leaf so far below the sum that its gradient is +0.0 by definition.
 CANON_FN bool gradient_is_plain(Node sum, float largest, float factor, const Scale& scale, float& scaled) {
@@ -28,7 +26,7 @@ struct FusedFinisher {
   const FusedLayout& ring;
   const FusedShare& share;
   const i64 vocab;
-  const u32 lane, rank;
+  const u32 lane;
 
   CANON_MEMBER void publish(u32 buffer, const RowInfo& info) const {
     if (lane == 0) {
@@ -40,6 +38,7 @@ struct FusedFinisher {
     }
   }
 
+  // `largest` is the largest magnitude of a row of plain tiles, or has the bit of one that is not.
   CANON_MEMBER RowNodes read_sums(u32 buffer, u32& largest) const {
     RowNodes nodes;
     largest = 0;
@@ -49,10 +48,10 @@ struct FusedFinisher {
       nodes.s[i] = 0.0f;
       nodes.R[i] = plain_reference;
       if (tile < ring.tiles) {
-        const Vector v = load_shared_vector(ring.sum_of(buffer, tile));
+        const Vector v = load_shared_pair(ring.sum_of(buffer, tile));
         nodes.s[i] = float_from_bits(v.word[0]);
-        nodes.R[i] = (i32)v.word[1];
-        largest = v.word[2] > largest ? v.word[2] : largest;
+        nodes.R[i] = reference_of(v.word[1]);
+        largest = v.word[1] > largest ? v.word[1] : largest;
       }
     }
     largest = __reduce_max_sync(all_lanes, largest);
@@ -66,42 +65,54 @@ struct FusedFinisher {
     info.E = sum.E;
     info.target = -1;
     info.way = (i32)GradientWay::zeros;
-    if (id < 0 || id >= vocab) return info;
+    if (id < 0 || id >= vocab || id == a.options.ignore_index) return info;
     info.way = (i32)GradientWay::nans;
     if (!scale.valid || is_poison(sum) || is_zero(sum)) return info;
     info.target = (i32)id;
     info.factor = gradient_factor(g, sum, scale);
+    info.way = (i32)GradientWay::plain;
+    if (largest < not_plain && gradient_is_plain(sum, Words<Logits>::value(largest), info.factor, scale, info.scaled))
+      return info;
     info.way = (i32)(is_near(sum, scale, info.low) ? GradientWay::near : GradientWay::far);
-    if (largest != not_plain && gradient_is_plain(sum, Words<Logits>::value(largest), info.factor, scale, info.scaled))
-      info.way = (i32)GradientWay::plain;
     return info;
   }
 
-  CANON_MEMBER void run(u32 first) const {
+  CANON_MEMBER i64 id_of(i32 k) const { return k < share.rows ? (i64)load(row_ids(a, share.row(k))) : 0; }
+
+  CANON_MEMBER void run(i32 first) const {
     const Scale scale = scale_of(a.options.temperature);
+    i64 next_id = id_of(first);
 #pragma unroll 1
-    for (i64 k = first; k < share.rows; k += fused_finishers) {
-      const i64 row = share.row(k);
+    for (i32 k = first; k < share.rows; k += fused_finishers) {
+      const i64 row = share.row(k), id = next_id;
       const RowPlace row_at = row_place(row, a.options);
-      const u32 buffer = (u32)k % fused_row_buffers, parity = (u32)(k / fused_row_buffers) & 1;
-      const TargetId* ids = row_ids(a, row_at);
-      const Stored* logits = (const Stored*)a.logits + row_offset(row_at, a.options, a.logits_strides);
-      const RowTarget target = row_target(a, ids, logits, vocab, scale);
-      const u64 place = answer_place(a, row_at);
+      const u32 buffer = row_buffer(k);
+      if (fused_blocks > 1 && lane == 0) barrier_expect(ring.sums_here + buffer * 8, ring.tiles * fused_sum_bytes);
       const float g = load(a.grad_logp + row_offset(row_at, a.options, a.grad_logp_strides));
-      if (fused_blocks > 1 && lane == 0) barrier_expect(ring.sums_here + buffer * 8, ring.tiles * 16);
-      barrier_wait(ring.sums_here + buffer * 8, parity);
+      const Stored* logits = (const Stored*)a.logits + row_offset(row_at, a.options, a.logits_strides);
+      // The target's block answers. Its logit is there before anybody is told about the row, whose gradient may be
+      // written over it; only this block does that.
+      const bool in_vocab = id >= 0 && id < vocab;
+      const i32 tile = in_vocab ? (i32)(id / TileShape<Logits>::columns) : 0;
+      const bool answers = tile >= share.begin(k) && tile < share.end(k);
+      float logit = 0.0f;
+      if (answers) logit = Logits::widen(load(logits + (in_vocab ? id : 0)));
+      next_id = id_of(k + fused_finishers);
+      barrier_wait(ring.sums_here + buffer * 8, row_parity(k));
       u32 largest;
       RowNodes nodes = read_sums(buffer, largest);
       const Node sum = nodes.root();
-      publish(buffer, info_of(sum, largest, target.id, g, scale));
-      // Only this block may overwrite the target's logit, and it was asked for above.
-      const int tile = target.id >= 0 && target.id < vocab ? (int)(target.id / TileShape<Logits>::columns) : 0;
-      if (tile < share.tile_begin || tile >= share.tile_end) continue;
-      if (target.id == a.options.ignore_index)
+      const RowInfo info = info_of(sum, largest, id, g, scale);
+      logit = __shfl_sync(all_lanes, logit, (int)lane);
+      // In the order of rows: who knows of a row knows that all before are done.
+      if (k > 0) barrier_wait(ring.info_here + row_buffer(k - 1) * 8, row_parity(k - 1));
+      publish(buffer, info);
+      if (!answers) continue;
+      if (id == a.options.ignore_index)
         write_ignored_row(a, row_at);
       else
-        answer_row(a, row_at, plan.first_row + row, ids, logits, vocab, sum, scale, target, place);
+        answer_row(a, row_at, plan.first_row + row, row_ids(a, row_at), logits, vocab, sum, scale,
+                   target_of(a, id, logit, vocab, scale), answer_place(a, row_at));
     }
   }
 };

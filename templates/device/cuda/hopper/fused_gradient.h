@@ -63,8 +63,7 @@ struct GradientPhase {
   const PlainWindow& window;
   const Scale scale;
 
-  CANON_MEMBER RowInfo read_info(u32 buffer) const {
-    const u32 at = ring.infos + buffer * row_info_bytes;
+  CANON_MEMBER RowInfo read_info(u32 at) const {
     const Vector v = load_shared_vector(at), w = load_shared_vector(at + 16);
     RowInfo info;
     info.scaled = float_from_bits(v.word[0]);
@@ -80,24 +79,22 @@ struct GradientPhase {
 
   CANON_MEMBER void plain_tile(u32 tile, Stored* out, int live, float scaled) const {
     const int vectors = live / vector_columns - (int)lane;
+    const u32 from = tile + lane * 16;
+    Stored* const to = out + lane * vector_columns;
 #pragma unroll
     for (int j = 0; j < span_vectors; ++j) {
-      const Vector v = load_shared_vector(tile + (u32)(j * 32) * 16 + lane * 16);
+      const Vector v = load_shared_vector(from + (u32)j * 32 * 16);
       Vector y;
 #pragma unroll
-      for (int i = 0; i < vector_words; ++i) y.word[i] = plain_gradient_word(v.word[i], i, ring.base, window, scaled);
-      if (j * 32 < vectors) store_vector(out + (j * 32 + (int)lane) * vector_columns, y);
+      for (int i = 0; i < vector_words; ++i) y.word[i] = plain_gradient_word(v.word[i], i, ring.table, window, scaled);
+      store_whole_vector_if(j * 32 < vectors, to + j * 32 * vector_columns, y);
     }
   }
 
-  // The tile at `at`; its place is free afterwards.
-  CANON_MEMBER void run(const FusedPosition& at) const {
-    const u32 buffer = at.buffer();
-    barrier_wait(ring.info_here + buffer * 8, at.row_parity());
-    const RowInfo info = read_info(buffer);
-    const u32 tile = ring.stage(at.stage) + (u32)(at.i % fused_stage_tiles) * tile_bytes;
-    const int begin = (share.tile_begin + at.i) * TileShape<Logits>::columns;
-    Stored* out = (Stored*)a.grad_logits + row_offset(share.row(at.k), a.options, a.grad_strides) + begin;
+  CANON_MEMBER void gradient(u32 tile, Stored* row, const FusedTile& at) const {
+    const RowInfo info = read_info(ring.infos + row_buffer(at.k) * row_info_bytes);
+    const int begin = at.tile * TileShape<Logits>::columns;
+    Stored* out = row + begin;
     const int live = vocab - begin, stored = (int)a.columns - begin;
     const bool whole = live >= TileShape<Logits>::columns || (live % vector_columns == 0 && live == stored);
     if (info.way == (i32)GradientWay::plain && whole)
@@ -110,13 +107,77 @@ struct GradientPhase {
     if (target >= 0 && target < TileShape<Logits>::columns && ((target / vector_columns) & 31) == (int)lane) {
       const u32 word = load_shared(tile + (u32)target / Words<Logits>::columns * 4);
       const float x = Words<Logits>::column(word, target % Words<Logits>::columns);
-      store(out + target, Logits::narrow(gradient_at_target(info.g, x, Node{info.m, info.E}, scale)));
+      Scale own = scale;
+      // Worked on here and not ahead of the loop, where the registers are short.
+      asm volatile("" : "+f"(own.c), "+f"(own.inverse_t));
+      own.is_one = a.options.temperature == 1.0f;
+      store(out + target, Logits::narrow(gradient_at_target(info.g, x, Node{info.m, info.E}, own)));
     }
-    warp_barrier();
-    // The last tile of a row frees what its stage does not use.
-    const bool last = at.i == share.count() - 1;
-    if (lane == 0)
-      barrier_arrive_many(ring.empty + at.stage * 8, last ? (u32)(fused_stage_tiles - at.i % fused_stage_tiles) : 1);
+  }
+
+  // Brings in a tile of the row whose logits are at `row`. By one lane.
+  CANON_MEMBER void fill(u32 place, u32 tile, const Stored* row, i64 id, const FusedTile& at) const {
+    const u32 full = ring.full + place * 8;
+    const bool is_ignored = id == a.options.ignore_index;
+    store_shared(ring.ignored + place * 4, is_ignored ? 1 : 0);
+    if (is_ignored) {
+      barrier_arrive(full);
+      return;
+    }
+    const i32 begin = at.tile * TileShape<Logits>::columns, rest = vocab - begin;
+    const u32 columns = (u32)(rest < TileShape<Logits>::columns ? rest : TileShape<Logits>::columns);
+    const u32 bytes = (columns * (u32)sizeof(Stored) + 15) & ~15u;
+    barrier_expect(full, bytes);
+    copy_in(tile, row + begin, bytes, full);
+  }
+
+  CANON_MEMBER i64 row_id(i32 k) const { return (i64)load(row_ids(a, share.row(k))); }
+  CANON_MEMBER const Stored* row_logits(i32 k) const {
+    return (const Stored*)a.logits + row_offset(share.row(k), a.options, a.logits_strides);
+  }
+  CANON_MEMBER Stored* row_gradient(i32 k) const {
+    return (Stored*)a.grad_logits + row_offset(share.row(k), a.options, a.grad_strides);
+  }
+
+  // All tiles of this warp, whose places it fills again as soon as it is done with them.
+  CANON_MEMBER void run(u32 warp) const {
+    constexpr u32 warps = fused_warps - fused_sum_warps;
+    if (share.rows == 0) return;
+    FusedTile at(share, warp), ahead = at;
+#pragma unroll 1
+    for (u32 place = warp; place < ring.places && ahead.k < share.rows; place += warps) {
+      if (elected_lane()) fill(place, ring.tile(place), row_logits(ahead.k), row_id(ahead.k), ahead);
+      ahead.go(share, warps);
+    }
+    ahead = FusedTile(share, warp + ring.places);
+    FusedPlace here(warp);
+    // Of the rows of `at` and `ahead`.
+    i32 row = -1, row_ahead = -1;
+    Stored* to = nullptr;
+    const Stored* from = nullptr;
+    i64 id = 0;
+#pragma unroll 1
+    while (at.k < share.rows) {
+      if (ahead.k != row_ahead && ahead.k < share.rows) {
+        row_ahead = ahead.k;
+        id = row_id(row_ahead);
+        from = row_logits(row_ahead);
+      }
+      if (at.k != row) {
+        row = at.k;
+        to = row_gradient(row);
+      }
+      const u32 tile = kept(ring.tile(here.place));
+      barrier_wait(ring.info_here + row_buffer(row) * 8, row_parity(row));
+      // Filled long ago: to see what the copy wrote.
+      barrier_wait(ring.full + here.place * 8, here.parity);
+      gradient(tile, to, at);
+      warp_barrier();
+      if (ahead.k < share.rows && elected_lane()) fill(here.place, tile, from, id, ahead);
+      at.go(share, warps);
+      ahead.go(share, warps);
+      here.advance(warps, ring.places);
+    }
   }
 };
 

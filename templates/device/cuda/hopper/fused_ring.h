@@ -1,12 +1,16 @@
 // logp_with_gradient by clusters: what the blocks of a cluster hold, and how their warps walk through it.
 //
-// A row lives in the shared memory of a cluster, each block holding a share of its tiles. Every computing warp takes
-// turns: the sum of a tile that is one step ahead (phase A), then the gradient of the tile before (phase B), whose row
-// is known by then; so the exchange of sums between the blocks is not waited for. Phase B frees the places in the ring.
+// A row lives in the shared memory of a cluster, each block holding a share of its tiles. Some warps sum the tiles as
+// they come in (phase A) and send the sums to all blocks, each of which joins them; the other warps make gradients of
+// tiles whose row is known (phase B) and fill their places in the ring again. As far as the ring reaches, nobody waits
+// for the exchange between the blocks.
 //
-// Parities are safe although a place in the ring passes from warp to warp: a warp that waits for a tile has written the
-// gradient of its tile two steps back, which all earlier tiles of its row must have reached, and the ring is no shorter
-// than two steps of all warps (the host sees to it).
+// Parities are safe: a place in the ring always belongs to the same summing warp (a wait by parity could else pass on a
+// fill before the last, for copies complete out of order). Row buffers are safe, too: rows become known in their order,
+// and the ring is no longer than half as many rows as there are buffers (the host sees to it). Who sums a tile of row k
+// knows that the tile a ring before is done with; so the rows up to k - 8 are known to its block, their sums have come
+// from all blocks, and these know the rows up to k - 16. And while a tile of row k - 16 is not done with, the tile that
+// shall have its place is missing in a row up to k - 8, so that no later one becomes known.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_FUSED_RING_H
 #define BILOGP_DEVICE_CUDA_HOPPER_FUSED_RING_H
 
@@ -18,14 +22,10 @@
 namespace canon {
 
 constexpr int fused_blocks = BILOGP_CLUSTER;
-constexpr int fused_warps = BILOGP_WARPS, fused_finishers = 2;
-constexpr int fused_threads = (fused_warps + 1 + fused_finishers) * 32;
-constexpr int fused_stage_tiles = 2;
-constexpr u32 fused_stage_bytes = fused_stage_tiles * tile_bytes;
-// A power of two, more than twice the rows that the ring may hold (the host sees to it): a block can be that far ahead
-// of the finishing warps of another one, whose sums must not be overwritten.
-constexpr int fused_row_buffers = fused_blocks == 8 ? 16 : 8;
-constexpr u32 row_info_bytes = 48;
+constexpr int fused_warps = BILOGP_WARPS, fused_sum_warps = BILOGP_SUM_WARPS, fused_finishers = 4;
+constexpr int fused_threads = (fused_warps + fused_finishers) * 32;
+constexpr int fused_row_buffers = 16;
+static_assert(fused_row_buffers % fused_finishers == 0, "a buffer always belongs to the same finishing warp");
 
 // What phase B needs of a row, in shared memory. `scaled` is the factor of plain leaves, which are times 2^-6.
 enum class GradientWay : i32 { plain, near, far, zeros, nans };
@@ -33,42 +33,66 @@ struct RowInfo {
   float scaled, factor, low, g;
   float m;
   i32 E, way, target;
-  i32 reserved[4];
 };
+constexpr u32 row_info_bytes = 32;
 static_assert(sizeof(RowInfo) == row_info_bytes, "laid out by hand");
 
-struct FusedLayout {
-  u32 base, stage_count, tiles;
-  u32 sums, infos, ignored, full, empty, sums_here, info_here;
+// A tile's sum as two words: the sum at its reference, and of a plain tile the largest magnitude, of another one the
+// reference, marked by the highest bit. No reference reaches 2^30 (the contract's B); a tile of nothing but zeros is at
+// that of the plain window.
+constexpr u32 fused_sum_bytes = 8;
+constexpr u32 not_plain = 0x80000000u;
+CANON_FN u32 not_plain_reference(i32 R) {
+  return (u32)(R + 0x40000000) | not_plain;
+}
+CANON_FN i32 reference_of(u32 word) {
+  return word < not_plain ? plain_reference : (i32)(word - not_plain) - 0x40000000;
+}
 
-  CANON_MEMBER FusedLayout(u32 base_address, u32 stages_of_ring, u32 row_tiles)
-      : base(base_address), stage_count(stages_of_ring), tiles(row_tiles) {
-    sums = base + ring_end(stage_count);
-    infos = sums + fused_row_buffers * tiles * 16;
-    ignored = infos + fused_row_buffers * row_info_bytes;
-    full = ignored + fused_row_buffers * 4;
-    empty = full + stage_count * 8;
-    sums_here = empty + stage_count * 8;
+// A number that the compiler shall keep, and not work out again wherever it is used.
+CANON_FN u32 kept(u32 value) {
+  asm volatile("" : "+r"(value));
+  return value;
+}
+
+CANON_FN u32 row_buffer(i32 k) {
+  return (u32)k % fused_row_buffers;
+}
+CANON_FN u32 row_parity(i32 k) {
+  return ((u32)k / fused_row_buffers) & 1;
+}
+
+// First the small things, then tiles from the next multiple of their size on, around the halves of the leaf table,
+// which lie at multiples of theirs. Addresses count from the begin of the block's shared memory; the bits above are the
+// block's rank in the cluster.
+struct FusedLayout {
+  static constexpr u32 window_mask = 0x00ffffffu;
+  u32 places, tiles, table, first_tile;
+  u32 sums, infos, ignored, full, sums_here, info_here;
+
+  CANON_MEMBER FusedLayout(u32 base, u32 places_of_ring, u32 row_tiles) : places(places_of_ring), tiles(row_tiles) {
+    infos = kept(base);
+    sums_here = infos + fused_row_buffers * row_info_bytes;
     info_here = sums_here + fused_row_buffers * 8;
+    sums = info_here + fused_row_buffers * 8;
+    full = sums + fused_row_buffers * tiles * fused_sum_bytes;
+    ignored = kept(full + places * 8);
+    first_tile = kept((ignored + places * 4 + tile_bytes - 1) & ~(tile_bytes - 1));
+    table = kept((base & ~window_mask) + table_half);
   }
-  static constexpr u32 stages_between = (table_negative - table_half) / fused_stage_bytes;
-  CANON_MEMBER static u32 ring_end(u32 stage_count) {
-    if constexpr (!LeafTable<Logits>::exists) return stage_count * fused_stage_bytes;
-    return table_end + (stage_count > stages_between ? (stage_count - stages_between) * fused_stage_bytes : 0);
+  CANON_MEMBER u32 tile(u32 place) const {
+    u32 address = first_tile + place * tile_bytes;
+    if constexpr (LeafTable<Logits>::exists) {
+      address += (address & window_mask) >= table_half ? table_half : 0;
+      address += (address & window_mask) >= table_half + table_negative ? table_half : 0;
+    }
+    return address;
   }
-  CANON_MEMBER u32 stage(u32 i) const {
-    if constexpr (!LeafTable<Logits>::exists) return base + i * fused_stage_bytes;
-    return base + i * fused_stage_bytes +
-           (i < stages_between ? table_half : table_end - stages_between * fused_stage_bytes);
-  }
-  CANON_MEMBER u32 sum_of(u32 buffer, u32 tile) const { return sums + (buffer * tiles + tile) * 16; }
+  CANON_MEMBER u32 sum_of(u32 buffer, u32 tile) const { return sums + (buffer * tiles + tile) * fused_sum_bytes; }
 };
 
 CANON_FN void init_fused_barriers(const FusedLayout& ring) {
-  for (u32 i = 0; i < ring.stage_count; ++i) {
-    barrier_init(ring.full + i * 8, 1);
-    barrier_init(ring.empty + i * 8, fused_stage_tiles);
-  }
+  for (u32 i = 0; i < ring.places; ++i) barrier_init(ring.full + i * 8, 1);
   for (u32 i = 0; i < fused_row_buffers; ++i) {
     // A block alone counts its tiles; the blocks of a cluster count bytes that they send each other.
     barrier_init(ring.sums_here + i * 8, fused_blocks == 1 ? ring.tiles : 1);
@@ -77,48 +101,62 @@ CANON_FN void init_fused_barriers(const FusedLayout& ring) {
   barriers_are_ready();
 }
 
-// This block's share of the work: rows `first + k * step`, tiles [tile_begin, tile_end) of each.
+// This block's share of the work: rows `first + k * step`, some of the tiles of each. The blocks change shares from row
+// to row, so that none has more to do than the others where a row's tiles cannot be dealt out evenly.
 struct FusedShare {
-  i64 first, step, rows;
-  int tile_begin, tile_end, stages; // of a row
+  i64 first, step;
+  i32 rows;
+  u32 rank, tiles; // of a row
 
-  CANON_MEMBER FusedShare(const GpuPlan& plan, u32 tiles) {
-    const u32 rank = fused_blocks > 1 ? cluster_rank() : 0;
+  CANON_MEMBER FusedShare(const GpuPlan& plan, u32 row_tiles) : tiles(row_tiles) {
+    rank = fused_blocks > 1 ? cluster_rank() : 0;
     first = fused_blocks > 1 ? cluster_index() : blockIdx.x;
     step = fused_blocks > 1 ? cluster_count() : gridDim.x;
-    rows = first < plan.rows ? (plan.rows - first + step - 1) / step : 0;
-    tile_begin = (int)(rank * tiles / fused_blocks);
-    tile_end = (int)((rank + 1) * tiles / fused_blocks);
-    stages = (tile_end - tile_begin + fused_stage_tiles - 1) / fused_stage_tiles;
+    rows = first < plan.rows ? (i32)((plan.rows - first + step - 1) / step) : 0;
   }
-  CANON_MEMBER int count() const { return tile_end - tile_begin; }
-  CANON_MEMBER i64 row(i64 k) const { return first + k * step; }
+  CANON_MEMBER u32 part(i32 k) const { return (rank + (u32)k) % fused_blocks; }
+  CANON_MEMBER i32 begin(i32 k) const { return (i32)(part(k) * tiles / fused_blocks); }
+  CANON_MEMBER i32 end(i32 k) const { return (i32)((part(k) + 1) * tiles / fused_blocks); }
+  CANON_MEMBER i64 row(i32 k) const { return first + k * step; }
 };
 
-// Where a warp is in its block's tiles, row after row.
-struct FusedPosition {
-  i32 k, i;          // row of the share, tile of the row's part
-  u32 stage, parity; // of the ring
-  CANON_MEMBER FusedPosition(const FusedShare& share, u32 stage_count, int warp) : k(0), i(0), stage(0), parity(0) {
-    move(share, stage_count, warp);
+// A tile of the block's part of a row, `tiles` of the block's tiles further on at each go.
+struct FusedTile {
+  i32 k = 0, tile, end; // row of the share; tile of the row and end of the block's part of it
+  CANON_MEMBER FusedTile(const FusedShare& share, u32 first) : tile(share.begin(0)), end(share.end(0)) {
+    go(share, first);
   }
-  CANON_MEMBER void move(const FusedShare& share, u32 stage_count, int tiles) {
-    const int before = i / fused_stage_tiles;
-    i += tiles;
-    int rows = 0;
-    while (i >= share.count()) {
-      i -= share.count();
-      ++rows;
-    }
-    k += rows;
-    stage += (u32)(rows * share.stages + i / fused_stage_tiles - before);
-    while (stage >= stage_count) {
-      stage -= stage_count;
-      parity ^= 1;
+  CANON_MEMBER void go(const FusedShare& share, u32 tiles) {
+    tile += (i32)tiles;
+    while (tile >= end) {
+      tile -= end;
+      ++k;
+      tile += share.begin(k);
+      end = share.end(k);
     }
   }
-  CANON_MEMBER u32 buffer() const { return (u32)k % fused_row_buffers; }
-  CANON_MEMBER u32 row_parity() const { return ((u32)k / fused_row_buffers) & 1; }
+};
+
+// Where a warp is in the ring, and the parity of that place's fill.
+struct FusedPlace {
+  u32 place, parity = 0;
+  CANON_MEMBER explicit FusedPlace(u32 first) : place(first) {}
+  // `step` places further on.
+  CANON_MEMBER void advance(u32 step, u32 places) {
+    place += step;
+    if (place < places) return;
+    place -= places;
+    parity ^= 1;
+  }
+  // To the next of the places warp, warp + step, ...; by how many places that is.
+  CANON_MEMBER u32 next_own(u32 warp, u32 step, u32 places) {
+    const u32 before = place;
+    place += step;
+    if (place < places) return step;
+    place = warp;
+    parity ^= 1;
+    return places + warp - before;
+  }
 };
 
 } // namespace canon

@@ -85,12 +85,21 @@ template<class S> CANON_FN void build_leaf_table(u32 table, float c, float tempe
   }
 }
 
+// Where the table lies at a multiple of its halves' size, an address in it takes no addition.
+#ifndef BILOGP_ALIGNED_TABLE
+#define BILOGP_ALIGNED_TABLE 0
+#endif
+CANON_FN u32 table_address(u32 table, u32 shifted) {
+  const u32 place = shifted & (table_negative | (table_half - 4));
+  return BILOGP_ALIGNED_TABLE ? table | place : table + place;
+}
+
 // Leaves of a bfloat16 word's two columns. Every address is legal; the caller's check of magnitudes decides whether the
 // values count.
 CANON_FN void table_leaves(u32 word, u32 small, u32 table, float& low, float& high) {
   const u32 raised = spread_over_banks(PackedBfloat16::larger_magnitude(word, small));
-  low = load_shared_constant(table + ((raised << 2) & (table_negative | (table_half - 4))));
-  high = load_shared_constant(table + ((raised >> 14) & (table_negative | (table_half - 4))));
+  low = load_shared_constant(table_address(table, raised << 2));
+  high = load_shared_constant(table_address(table, raised >> 14));
 }
 
 } // namespace canon

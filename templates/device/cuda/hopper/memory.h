@@ -35,6 +35,14 @@ CANON_FN float load_shared_constant(u32 address) {
 CANON_FN void store_shared(u32 address, u32 value) {
   asm volatile("st.shared.u32 [%0], %1;" : : "r"(address), "r"(value) : "memory");
 }
+CANON_FN void store_shared_pair(u32 address, u32 a, u32 b) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" : : "r"(address), "r"(a), "r"(b) : "memory");
+}
+CANON_FN Vector load_shared_pair(u32 address) {
+  Vector v = {};
+  asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(v.word[0]), "=r"(v.word[1]) : "r"(address) : "memory");
+  return v;
+}
 CANON_FN void store_shared_vector(u32 address, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" : : "r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
@@ -59,6 +67,14 @@ CANON_FN void store_whole_vector(void* address, const Vector& v) {
   asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
                :
                : "l"(address), "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
+               : "memory");
+}
+// The same, or nothing: a branch would cost more.
+CANON_FN void store_whole_vector_if(bool condition, void* address, const Vector& v) {
+  asm volatile("{\n\t.reg .pred given;\n\tsetp.ne.u32 given, %5, 0;\n\t"
+               "@given st.global.v4.b32 [%0], {%1, %2, %3, %4};\n\t}"
+               :
+               : "l"(address), "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"((u32)condition)
                : "memory");
 }
 // Barriers of shared memory, 8 bytes each.

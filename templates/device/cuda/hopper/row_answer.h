@@ -28,20 +28,26 @@ template<class Arguments> CANON_FN u64 answer_place(const Arguments& a, const Ro
   return __shfl_sync(all_lanes, place, (int)lane);
 }
 
+// By all lanes of a warp.
+template<class Arguments>
+CANON_FN RowTarget target_of(const Arguments& a, i64 id, float logit, i64 vocab, const Scale& scale) {
+  RowTarget t;
+  t.id = id;
+  t.logit = logit;
+  float p;
+  leaf_pair<float>(t.logit, scale, p, t.n);
+  t.log2_p = close_log2(p);
+  t.is_ordinary = __all_sync(all_lanes, a.ids_per_row == 1 && id >= 0 && id < vocab && t.logit >= -scale.bound &&
+                                            t.id != a.options.ignore_index && scale.valid);
+  return t;
+}
+
 // Asked for while the row is still on its way, by all lanes of a warp.
 template<class Arguments>
 CANON_FN RowTarget row_target(const Arguments& a, const TargetId* ids, const Stored* logits, i64 vocab,
                               const Scale& scale) {
-  RowTarget t;
-  t.id = (i64)load(ids);
-  const bool in_vocab = t.id >= 0 && t.id < vocab;
-  t.logit = Logits::widen(load(logits + (in_vocab ? t.id : 0)));
-  float p;
-  leaf_pair<float>(t.logit, scale, p, t.n);
-  t.log2_p = close_log2(p);
-  t.is_ordinary = __all_sync(all_lanes, a.ids_per_row == 1 && in_vocab && t.logit >= -scale.bound &&
-                                            t.id != a.options.ignore_index && scale.valid);
-  return t;
+  const i64 id = (i64)load(ids);
+  return target_of(a, id, Logits::widen(load(logits + (id >= 0 && id < vocab ? id : 0))), vocab, scale);
 }
 
 // An ignored row: seldom, and written in two places.

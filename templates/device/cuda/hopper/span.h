@@ -39,11 +39,14 @@ template<class S> CANON_FN float word_sum(u32 word, float c, float magic) {
   return first + leaf_scaled(Words<S>::column(word, 1), c, magic);
 }
 
-// The same in the plain window; odd words come from the table where there is one.
+// The same in the plain window; two or three of a vector's words come from the table where there is one.
+#ifndef BILOGP_TABLE_WORDS
+#define BILOGP_TABLE_WORDS 2
+#endif
 template<class S, bool UseTable>
 CANON_FN float plain_word_sum(u32 word, int place, u32 table, const PlainWindow& window) {
   if constexpr (UseTable) {
-    if (place & 1) {
+    if (BILOGP_TABLE_WORDS == 3 ? place != 2 : place & 1) {
       float low, high;
       table_leaves(word, window.small, table, low, high);
       return low + high;
