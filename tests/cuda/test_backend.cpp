@@ -32,6 +32,8 @@ std::vector<cuda::DeviceLimits> cards() {
   all.push_back({100, 148, 2048, 232448, 233472, 126 << 20, true, 16});
   all.push_back({90, 132, 2048, 101376, 102400, 50 << 20, true, 16}); // no such card: plans must shrink or give up
   all.push_back({90, 1, 2048, 49152, 65536, 1 << 20, true, 2});
+  for (const int multiprocessors : {1, 2, 7, 8}) // fewer than a cluster has blocks
+    all.push_back({90, multiprocessors, 2048, 232448, 233472, 8 << 20, true, 16});
   return all;
 }
 

@@ -130,9 +130,10 @@ std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimit
   while (places > 0 && fused_bytes(places, tiles, has_table(shape)) > limits.shared_per_block) --places;
   // A share waits as a whole for the others' sums; beside it there must be something to do, and a place for every warp.
   if (places < std::max<std::int64_t>(share + 8, v.warps - v.sum_warps)) return std::nullopt;
+  const std::int64_t most = blocks_at_once(limits, v.cluster, 1) / v.cluster;
+  if (most == 0) return std::nullopt; // a slice of a card, too small for one of them
   LaunchPlan plan;
   plan.variant = static_cast<std::uint8_t>(variant);
-  const std::int64_t most = blocks_at_once(limits, v.cluster, 1) / v.cluster;
   plan.grid = static_cast<unsigned>(std::min(most, shape.rows) * v.cluster);
   plan.cluster = static_cast<unsigned>(v.cluster);
   plan.block = static_cast<unsigned>(v.warps + fused_finishers) * 32;
