@@ -40,11 +40,12 @@ CANON_FN i64 row_offset(i64 row, const RowOptions& options, const RowStrides& st
   return row_offset_by_division(row, options.inner_rows, strides);
 }
 
+template<class Row> CANON_FN float row_temperature(const Row& row, const RowOptions& options) {
+  if (options.temperature_rows == nullptr) return options.temperature;
+  return load(options.temperature_rows + row_offset(row, options, options.temperature_strides));
+}
 template<class Row> CANON_FN Scale row_scale(const Row& row, const RowOptions& options) {
-  float temperature = options.temperature;
-  if (options.temperature_rows != nullptr)
-    temperature = load(options.temperature_rows + row_offset(row, options, options.temperature_strides));
-  return scale_of(temperature);
+  return scale_of(row_temperature(row, options));
 }
 
 } // namespace canon

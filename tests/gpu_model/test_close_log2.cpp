@@ -84,4 +84,63 @@ TEST_CASE("what could round either way is left") {
   }
 }
 
+namespace {
+
+// The same for results by pieces, whose distance is that of the result.
+struct PieceTally {
+  long found = 0, left = 0, wrong = 0;
+  double farthest = 0;
+  void add(double close, int exponent, double defined) {
+    const double right = defined * canon::inverse_log2_e;
+    farthest = std::max(farthest, std::abs(close - right) / distance(close));
+    float result = 0;
+    if (!canon::one_rounding(close, exponent, result)) {
+      ++left;
+      return;
+    }
+    ++found;
+    wrong += canon::bits_from_float(result) == canon::bits_from_float((float)right) ? 0 : 1;
+  }
+};
+
+PieceTally piece_tally_of(int first, int exponents, int count) {
+  std::mt19937 random(10);
+  const auto between = [&](float low, float high) {
+    const u32 begin = canon::bits_from_float(low), end = canon::bits_from_float(high);
+    return canon::float_from_bits(begin + (u32)(random() % (end - begin)));
+  };
+  PieceTally tally;
+  for (int i = 0; i < count; ++i) {
+    // Ends of pieces, too.
+    float m = between(1.0f, 2.0f);
+    if (i % 8 == 1) m = canon::float_from_bits((canon::bits_from_float(m) & ~0x3ffffu) | (i % 16 == 1 ? 0x3ffffu : 0u));
+    const canon::LogPiece piece = canon::log_piece(canon::log_piece_of(m));
+    const float p = i % 4 != 0 ? between(0.7071f, 1.4143f) : m < 1.4142f ? m : 0.5f * m;
+    const int exponent = first + (int)(random() % (unsigned)exponents);
+    tally.add(canon::close_result(exponent, canon::close_log2(p) * canon::inverse_log2_e, -1.0, m, piece), exponent,
+              exponent + canon::log2_canon((double)p / (double)m));
+    tally.add(canon::close_result(exponent, 0.0, 1.0, m, piece), exponent, exponent + canon::log2_canon((double)m));
+  }
+  return tally;
+}
+
+} // namespace
+
+TEST_CASE("results by pieces: right, and hardly any is left") {
+  const PieceTally tally = piece_tally_of(-60, 55, 400000);
+  CHECK(tally.wrong == 0);
+  CHECK(tally.farthest < 1.5);
+  CHECK(tally.left < tally.found / 10000);
+}
+
+TEST_CASE("results by pieces near 0 and far from it are right where they are given") {
+  for (const int first : {-2, -1, 0, 1, -1000000, 1 << 29}) {
+    const PieceTally tally = piece_tally_of(first, 2, 100000);
+    CAPTURE(first);
+    CHECK(tally.wrong == 0);
+    CHECK(tally.farthest < 1.5);
+    CHECK(tally.found > 0);
+  }
+}
+
 TEST_SUITE_END();

@@ -15,18 +15,22 @@ namespace {
 constexpr std::int64_t smallest_vocab = 4096;                   // below, a row is a tile or two
 constexpr std::int64_t largest_columns = std::int64_t{1} << 30; // counted in 32 bits
 
-// A cluster per row.
+// A cluster per row. Blocks: that fit a multiprocessor. Ring: tiles of each warp on their way to shared memory, or 0.
+// Table: words of a vector whose leaves come from a table.
 struct FewRowsVariant {
-  int cluster, warps, vectors, blocks; // blocks that fit a multiprocessor
+  int cluster, warps, vectors, blocks, ring, table;
 };
-constexpr std::array<FewRowsVariant, 8> few_rows = {{{16, 8, 4, 1},
-                                                     {8, 16, 4, 1},
-                                                     {8, 8, 4, 2},
-                                                     {3, 24, 4, 1},
-                                                     {2, 16, 4, 1},
-                                                     {2, 12, 4, 2},
-                                                     {1, 16, 4, 2},
-                                                     {1, 8, 4, 4}}};
+constexpr std::array<FewRowsVariant, 10> few_rows = {{{16, 8, 4, 2, 1, 0},
+                                                      {8, 16, 4, 1, 1, 2},
+                                                      {6, 21, 4, 1, 1, 2},
+                                                      {4, 16, 4, 1, 2, 2},
+                                                      {8, 8, 4, 2, 2, 0},
+                                                      {3, 24, 4, 1, 2, 2},
+                                                      {2, 16, 4, 1, 4, 2},
+                                                      {2, 12, 4, 2, 0, 0},
+                                                      {1, 16, 4, 2, 0, 0},
+                                                      {1, 8, 4, 4, 0, 0}}};
+constexpr std::int64_t block_leaves_bytes = 32768, most_nodes_bytes = 9216; // beside the ring
 
 // Whether there is room for the warps that finish the row and ask for its target.
 constexpr int own_warps(const FewRowsVariant& v) {
@@ -64,8 +68,11 @@ std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const DeviceLi
   const std::int64_t tile = std::int64_t{32} * v.vectors * vector_bytes / size_of(shape.logits_dtype);
   if (!reads_vectors(shape) || ceil_div(shape.vocab_size, tile) > 1024 || shape.rows * v.cluster > 65535)
     return std::nullopt;
+  const std::int64_t ring = std::int64_t{v.warps} * v.ring * v.vectors * 32 * vector_bytes;
+  if (ring + (v.table > 0 ? block_leaves_bytes : 0) + most_nodes_bytes > limits.shared_per_block) return std::nullopt;
   LaunchPlan plan;
   plan.variant = static_cast<std::uint8_t>(variant);
+  plan.shared_bytes = static_cast<unsigned>(ring);
   plan.grid = static_cast<unsigned>(shape.rows * v.cluster);
   plan.cluster = static_cast<unsigned>(v.cluster);
   plan.block = static_cast<unsigned>(v.warps + own_warps(v)) * 32;
@@ -76,7 +83,11 @@ std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const DeviceLi
 // the widest ones wait for whole groups.
 std::int64_t blocks_at_once(const DeviceLimits& limits, int cluster, int blocks) {
   const std::int64_t all = std::int64_t{limits.multiprocessors} * blocks;
-  return cluster > 8 ? all / 2 : cluster == 3 ? all * 7 / 8 : cluster > 2 ? all * 10 / 11 : all;
+  return cluster > 8    ? all / 2
+         : cluster == 6 ? all * 3 / 4
+         : cluster == 3 ? all * 7 / 8
+         : cluster > 2  ? all * 10 / 11
+                        : all;
 }
 
 // Whether rows of one block each keep the multiprocessors busy to the end.
@@ -86,17 +97,19 @@ bool shares_evenly(std::int64_t rows, const DeviceLimits& limits) {
          4 * last >= std::int64_t{3} * limits.multiprocessors;
 }
 
-// The widest cluster that still leaves every block enough to read, of which all rows' run at once.
-int few_rows_choice(const LaunchShape& shape, const DeviceLimits& limits) {
+// The first one that leaves every block enough to read, a table's enough to be worth it, and of which all rows' blocks
+// run at once.
+std::optional<LaunchPlan> few_rows_choice(const LaunchShape& shape, const DeviceLimits& limits) {
   const std::int64_t row_bytes = shape.vocab_size * size_of(shape.logits_dtype);
   for (std::size_t i = 0; i < few_rows.size(); ++i) {
     const FewRowsVariant& v = few_rows[i];
-    const bool enough = row_bytes / v.cluster >= 8192 || v.cluster == 1;
-    if (v.cluster > limits.largest_cluster || (v.cluster == 1 && !shares_evenly(shape.rows, limits))) continue;
-    if (enough && shape.rows * v.cluster <= blocks_at_once(limits, v.cluster, v.blocks))
-      return first_few_rows + static_cast<int>(i);
+    const bool enough = row_bytes / v.cluster >= (v.table > 0 ? 24576 : 8192) || v.cluster == 1;
+    if (!enough || (v.cluster == 1 && !shares_evenly(shape.rows, limits))) continue;
+    if (shape.rows * v.cluster > blocks_at_once(limits, v.cluster, v.blocks)) continue;
+    if (std::optional<LaunchPlan> plan = few_rows_plan(shape, limits, v, first_few_rows + static_cast<int>(i)))
+      return plan;
   }
-  return 0;
+  return std::nullopt;
 }
 
 // Twenty warps leave the other types too few registers.
@@ -165,10 +178,7 @@ std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLim
     const bool shares_rows = aligned && limits.largest_cluster > 2;
     if (!shares_rows && 2 * shape.rows < limits.multiprocessors) return std::nullopt;
     forced = first_ring + ring_choice(shape, limits);
-    if (const int few = few_rows_choice(shape, limits); aligned && few != 0)
-      if (std::optional<LaunchPlan> plan =
-              few_rows_plan(shape, limits, few_rows[static_cast<std::size_t>(few - first_few_rows)], few))
-        return plan;
+    if (std::optional<LaunchPlan> plan = few_rows_choice(shape, limits)) return plan;
   }
   if (forced >= first_ring && forced < first_few_rows) {
     std::optional<LaunchPlan> plan = ring_plan(shape, limits, forced - first_ring);
@@ -230,8 +240,9 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
             fmt::format("BILOGP_BLOCKS={}", stream_blocks)};
   if (variant < first_few_rows) return ring_definitions(variant - first_ring);
   const FewRowsVariant& v = few_rows.at(static_cast<std::size_t>(variant - first_few_rows));
-  return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster),
-          fmt::format("BILOGP_VECTORS={}", v.vectors), fmt::format("BILOGP_BLOCKS={}", v.blocks)};
+  return {fmt::format("BILOGP_WARPS={}", v.warps),     fmt::format("BILOGP_CLUSTER={}", v.cluster),
+          fmt::format("BILOGP_VECTORS={}", v.vectors), fmt::format("BILOGP_BLOCKS={}", v.blocks),
+          fmt::format("BILOGP_RING={}", v.ring),       fmt::format("BILOGP_TABLE={}", v.table)};
 }
 
 std::vector<std::uint8_t> hopper_variants(Operator op, DType logits_dtype) {

@@ -32,6 +32,50 @@ CANON_FN bool one_result(double d, float& result) {
   return bits_from_float(low) == bits_from_float(high);
 }
 
+// The same in fewer steps behind the sum: a piece of [1, 2) brings along what hangs on the piece alone.
+struct LogPiece {
+  double inverse, log; // of its middle; the logarithm as results have it: log2 times inverse_log2_e
+};
+constexpr int log_pieces = 32;
+CANON_FN constexpr LogPiece log_piece(int i) {
+  const double middle = 1.0 + ((double)i + 0.5) / log_pieces;
+  const double u = (middle - 1.0) / (middle + 1.0);
+  double q = 0.0;
+  for (int k = 41; k > 0; k -= 2) q = q * (u * u) + 1.0 / k;
+  return LogPiece{1.0 / middle, 2.0 * u * q * (log2_e_wide * inverse_log2_e)};
+}
+struct LogPieces {
+  LogPiece at[log_pieces];
+};
+CANON_FN constexpr LogPieces all_log_pieces() {
+  LogPieces pieces = {};
+  for (int i = 0; i < log_pieces; ++i) pieces.at[i] = log_piece(i);
+  return pieces;
+}
+CANON_FN int log_piece_of(float m) {
+  return (int)(bits_from_float(m) >> 18) & (log_pieces - 1);
+}
+
+// (exponent + sign * log2(m)) * inverse_log2_e + rest for m in [1, 2), to 2^-49 of the logarithm; `piece` is m's.
+CANON_FN double close_result(i32 exponent, double rest, double sign, float m, const LogPiece& piece) {
+  constexpr double k = log2_e_wide * inverse_log2_e; // of a natural logarithm
+  const double base = fused((double)exponent, inverse_log2_e, rest) + sign * piece.log;
+  const double u = fused((double)m, piece.inverse, -1.0); // at most 2^-6
+  const double w = u * u, w2 = w * w, v = sign * w;
+  const double a0 = fused(u, k / 3, -k / 2), a1 = fused(u, k / 5, -k / 4), a2 = fused(u, k / 7, -k / 6);
+  const double q = fused(w2, fused(w, -k / 8, a2), fused(w, a1, a0));
+  return fused(v, q, fused(sign * k, u, base));
+}
+
+// The binary32 that every number within reach of `close` rounds to, as `one_result`; false where there are two. The
+// reach is told by the exponent, which is there before.
+CANON_FN bool one_rounding(double close, i32 exponent, float& result) {
+  const double reach = fused((double)(exponent < 0 ? -exponent : exponent), 0x1p-48, 0x1p-45);
+  const float low = (float)(close - reach), high = (float)(close + reach);
+  result = low;
+  return bits_from_float(low) == bits_from_float(high);
+}
+
 } // namespace canon
 
 #endif

@@ -6,6 +6,12 @@
 
 namespace canon {
 
+// Every call asks anew.
+CANON_FN u32 number_of_block() {
+  u32 r;
+  asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(r));
+  return r;
+}
 CANON_FN u32 cluster_rank() {
   u32 r;
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));

@@ -77,6 +77,13 @@ CANON_FN void store_whole_vector_if(bool condition, void* address, const Vector&
                : "l"(address), "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"((u32)condition)
                : "memory");
 }
+// Without a branch, so that the instruction is there before it is needed.
+CANON_FN void store_if(bool condition, u64 address, u32 value) {
+  asm volatile("{\n\t.reg .pred given;\n\tsetp.ne.u32 given, %2, 0;\n\t@given st.global.u32 [%0], %1;\n\t}"
+               :
+               : "l"(address), "r"(value), "r"((u32)condition)
+               : "memory");
+}
 // Barriers of shared memory, 8 bytes each.
 CANON_FN void barrier_init(u32 barrier, u32 arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(arrivals) : "memory");
@@ -119,6 +126,34 @@ CANON_FN void copy_in(u32 to, const void* from, u32 bytes, u32 barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
                :
                : "r"(to), "l"(from), "r"(bytes), "r"(barrier)
+               : "memory");
+}
+
+// A thread's own copies of vectors: logits, or zeros. Those of one group are there once no more than `newer` groups
+// that were closed after it are on their way.
+CANON_FN void copy_vector_if(bool condition, u32 to, const void* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(to), "l"(from), "r"(condition ? 16u : 0u)
+               : "memory");
+}
+CANON_FN void close_group_of_vectors() {
+  asm volatile("cp.async.commit_group;" : : : "memory");
+}
+template<int Newer> CANON_FN void wait_for_vectors() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(Newer) : "memory");
+}
+
+// As barrier_wait, but awake all the while: a little sooner, for one warp that has nothing else to do.
+CANON_FN void barrier_watch(u32 barrier, u32 parity) {
+  asm volatile("{\n\t"
+               ".reg .pred done;\n\t"
+               "again:\n\t"
+               "mbarrier.test_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
+               "@!done bra again;\n\t"
+               "}"
+               :
+               : "r"(barrier), "r"(parity)
                : "memory");
 }
 

@@ -2,7 +2,7 @@
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_VECTOR_TILE_H
 #define BILOGP_DEVICE_CUDA_HOPPER_VECTOR_TILE_H
 
-#include "device/cuda/hopper/span.h"
+#include "device/cuda/hopper/block_leaves.h"
 #include "device/cuda/hopper/tile_pairs.h"
 #include "rows/specialization.h"
 
@@ -82,14 +82,30 @@ template<int Vectors> struct VectorTile {
     for (int j = 0; j < Vectors; ++j) v[j] = load_streamed_vector_if(j * step < rest, from + j * step);
   }
 
+  // The same by way of shared memory, where the lane's first vector comes to `slot` and each other one 512 bytes behind
+  // the one before; copies that are awaited by wait_for_vectors. Vectors behind the row are zeros.
+  CANON_MEMBER static void copy_to(u32 slot, const Stored* from, int rest) {
+#pragma unroll
+    for (int j = 0; j < Vectors; ++j) copy_vector_if(j * step < rest, slot + (u32)j * 512, from + j * step);
+  }
+  CANON_MEMBER void load_from_slot(u32 slot) {
+#pragma unroll
+    for (int j = 0; j < Vectors; ++j) v[j] = load_shared_vector(slot + (u32)j * 512);
+  }
+
   // In every lane; at reference 6 where all of the tile is in the plain window. The tile was loaded from there.
-  CANON_MEMBER Node sum(const Stored* from, int rest, int lane, const PlainWindow& window) const {
+  // `TableWords` words of each vector come from a table of leaves.
+  template<int TableWords>
+  CANON_MEMBER Node sum(const Stored* from, int rest, int lane, u32 table, const PlainWindow& window) const {
     float s[Vectors];
     u32 magnitude = 0;
 #pragma unroll
     for (int j = 0; j < Vectors; ++j) {
       magnitude = vector_magnitude<Logits>(v[j], magnitude);
-      s[j] = plain_vector_sum<Logits, false>(v[j], 0, window);
+      if constexpr (TableWords > 0)
+        s[j] = plain_vector_sum_by_table<Logits, TableWords>(v[j], table, window);
+      else
+        s[j] = plain_vector_sum<Logits, false>(v[j], 0, window);
     }
     bool plain = Words<Logits>::largest_pattern(magnitude) <= window.limit;
     if (rest + lane * vector_columns < columns) { // vectors behind the row are zeros here, but not in the sum
