@@ -7,14 +7,21 @@ Needs torch with CUDA and Triton. A share is ceiling time / time: of a pure read
 """
 
 import argparse
+import os
+import site
 import sys
 from pathlib import Path
 
-import torch
+# Peers that were installed with pip --target have .pth files of their own, which Python reads in site directories only.
+for directory in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+    site.addsitedir(directory)
+
+import torch  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 import peers  # noqa: E402
 from library import Library, Outputs  # noqa: E402
+from shape_reads import shape_read  # noqa: E402
 from timing import copy_ceiling, median_ms, read_ceiling  # noqa: E402
 
 SHAPES = ((4096, 32768), (4096, 128256), (4096, 151936), (8192, 128256))
@@ -142,6 +149,10 @@ def few(library):
         out = Outputs(count)
         read = read_ceiling(x[:count], 40, flush)
         print(f"few rows, {count} x {columns}, cold: read {1000 * read:.2f} us")
+        try:
+            line("read of its launch shape", median_ms(shape_read(x[:count]), 40, flush), read)
+        except Exception as error:  # noqa: BLE001
+            print(f"  the read of its launch shape is left out: {str(error)[:100]}")
         line("portable", median_ms(library.logp(x[:count], ids[:count], out), 40, flush), read)
         line("native", median_ms(library.logp(x[:count], ids[:count], out, native=True), 40, flush), read)
         for name in ("quack", "torch compiled"):
