@@ -40,4 +40,15 @@ inline bool reads_vectors(const LaunchShape& shape) {
   return shape.alignment >= vector_bytes && read <= shape.stored_columns * size;
 }
 
+// Blocks of clusters that run at once. Clusters live inside groups of multiprocessors, whose sizes leave some over, and
+// the widest ones wait for whole groups.
+inline std::int64_t blocks_at_once(const DeviceLimits& limits, int cluster, int blocks) {
+  const std::int64_t all = std::int64_t{limits.multiprocessors} * blocks;
+  return cluster > 8    ? all / 2
+         : cluster == 6 ? all * 3 / 4
+         : cluster == 3 ? all * 7 / 8
+         : cluster > 2  ? all * 10 / 11
+                        : all;
+}
+
 } // namespace bilogp::cuda

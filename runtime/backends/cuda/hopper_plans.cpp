@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include <fmt/format.h>
 
+#include "runtime/backends/cuda/fused_plans.hpp"
 #include "runtime/backends/cuda/hopper_layout.hpp"
 #include "runtime/backends/cuda/ring_plans.hpp"
 
@@ -37,20 +37,6 @@ constexpr int own_warps(const FewRowsVariant& v) {
   return (v.warps + 2) * v.blocks <= 32 ? 2 : 0;
 }
 
-// Forward and gradient, a row in the shared memory of a cluster: some warps sum, the others make gradients. Of the four
-// words of a vector so many are summed with leaves from the table. Places of the ring, as measured: where the
-// arithmetic is quick, more of them only put more reads in the way of the writes.
-struct FusedVariant {
-  int cluster, warps, sum_warps, table_words, places, native_places;
-};
-constexpr std::array<FusedVariant, 5> fused = {{{1, 16, 8, 2, 47, 28},
-                                                {2, 16, 8, 3, 32, 24},
-                                                {4, 16, 8, 2, 46, 36},
-                                                {8, 16, 8, 2, 40, 32},
-                                                {8, 20, 8, 2, 40, 32}}};
-constexpr std::int64_t fused_finishers = 4, fused_row_buffers = 16, row_info_bytes = 32, fused_sum_bytes = 8;
-constexpr std::int64_t reserved_bytes = 1024; // of a block's shared memory, by the system
-
 // A vector or more per thread, straight through.
 constexpr int stream_threads = 128, stream_vectors = 2, stream_turns = 3, stream_blocks = 9, stream_variant = 1;
 
@@ -79,17 +65,6 @@ std::optional<LaunchPlan> few_rows_plan(const LaunchShape& shape, const DeviceLi
   return plan;
 }
 
-// Blocks of clusters that run at once. Clusters live inside groups of multiprocessors, whose sizes leave some over, and
-// the widest ones wait for whole groups.
-std::int64_t blocks_at_once(const DeviceLimits& limits, int cluster, int blocks) {
-  const std::int64_t all = std::int64_t{limits.multiprocessors} * blocks;
-  return cluster > 8    ? all / 2
-         : cluster == 6 ? all * 3 / 4
-         : cluster == 3 ? all * 7 / 8
-         : cluster > 2  ? all * 10 / 11
-                        : all;
-}
-
 // Whether rows of one block each keep the multiprocessors busy to the end.
 bool shares_evenly(std::int64_t rows, const DeviceLimits& limits) {
   const std::int64_t last = rows % limits.multiprocessors;
@@ -110,49 +85,6 @@ std::optional<LaunchPlan> few_rows_choice(const LaunchShape& shape, const Device
       return plan;
   }
   return std::nullopt;
-}
-
-// Twenty warps leave the other types too few registers.
-constexpr bool has_fused_variant(DType dtype, int variant) {
-  return dtype == DType::bfloat16 || fused[static_cast<std::size_t>(variant - first_fused)].warps <= 16;
-}
-
-// Shared memory for so many places: the small things first, then tiles, among them the halves of the table at multiples
-// of their size (templates/device/cuda/hopper/fused_ring.h).
-std::int64_t fused_bytes(std::int64_t places, std::int64_t tiles, bool table) {
-  const std::int64_t front = places * (8 + 4) + fused_row_buffers * (row_info_bytes + 2 * 8 + tiles * fused_sum_bytes);
-  std::int64_t end = (ceil_div(reserved_bytes + front, tile_bytes) + places) * tile_bytes;
-  if (table && reserved_bytes + front > table_half) return std::numeric_limits<std::int64_t>::max();
-  if (table) end = std::max(end, table_negative) + 2 * table_half;
-  return end - reserved_bytes;
-}
-
-std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimits& limits, int variant) {
-  const FusedVariant& v = fused.at(static_cast<std::size_t>(variant - first_fused));
-  const std::int64_t columns = tile_columns(shape.logits_dtype), tiles = ceil_div(shape.vocab_size, columns);
-  const bool ends_alike = ceil_div(shape.stored_columns, columns) == tiles &&
-                          shape.stored_columns * size_of(shape.logits_dtype) % vector_bytes == 0;
-  if (shape.has_row_temperatures || !ends_alike || tiles > most_tiles) return std::nullopt;
-  if (!has_fused_variant(shape.logits_dtype, variant) || v.cluster > limits.largest_cluster) return std::nullopt;
-  const std::int64_t share = ceil_div(tiles, v.cluster);
-  const bool native = shape.numerics == Numerics::native;
-  std::int64_t places =
-      native ? std::max<std::int64_t>(v.native_places, share + 16) : std::max<std::int64_t>(v.places, share + 24);
-  // Half as many rows as have buffers, so that a row's buffers are free when the next one comes to them.
-  places = std::min(places, fused_row_buffers / 2 * (tiles / v.cluster));
-  while (places > 0 && fused_bytes(places, tiles, has_table(shape)) > limits.shared_per_block) --places;
-  // A share waits as a whole for the others' sums; beside it there must be something to do, and a place for every warp.
-  if (places < std::max<std::int64_t>(share + 8, v.warps - v.sum_warps)) return std::nullopt;
-  const std::int64_t most = blocks_at_once(limits, v.cluster, 1) / v.cluster;
-  if (most == 0) return std::nullopt; // a slice of a card, too small for one of them
-  LaunchPlan plan;
-  plan.variant = static_cast<std::uint8_t>(variant);
-  plan.grid = static_cast<unsigned>(std::min(most, shape.rows) * v.cluster);
-  plan.cluster = static_cast<unsigned>(v.cluster);
-  plan.block = static_cast<unsigned>(v.warps + fused_finishers) * 32;
-  plan.shared_bytes = static_cast<unsigned>(fused_bytes(places, tiles, has_table(shape)));
-  plan.gpu.parameters[0] = static_cast<std::int32_t>(places);
-  return plan;
 }
 
 std::optional<LaunchPlan> backward_plan(const LaunchShape& shape, int forced) {
@@ -190,31 +122,11 @@ std::optional<LaunchPlan> forward_plan(const LaunchShape& shape, const DeviceLim
   return i < few_rows.size() ? few_rows_plan(shape, limits, few_rows[i], forced) : std::nullopt;
 }
 
-// The narrowest cluster that holds enough of a row; behind it, for few rows, wider ones.
-constexpr std::array<int, 5> fused_order = {first_fused, first_fused + 1, first_fused + 4, first_fused + 2,
-                                            first_fused + 3};
-
-bool suits(const LaunchShape& shape, const FusedVariant& v, std::int64_t tiles) {
-  const bool native = shape.numerics == Numerics::native;
-  if (v.cluster == 1) return tiles <= 10;
-  if (v.cluster == 2) return tiles <= 32;
-  if (v.cluster == 4) return !native && tiles <= 80;
-  return v.warps <= 16 || (!native && tiles <= 64);
-}
-
 std::optional<LaunchPlan> gradient_plan(const LaunchShape& shape, const DeviceLimits& limits, int forced) {
-  if (forced != automatic_plan) {
-    const int i = forced - first_fused;
-    return i >= 0 && i < static_cast<int>(fused.size()) ? fused_plan(shape, limits, forced) : std::nullopt;
-  }
-  const std::int64_t tiles = ceil_div(shape.vocab_size, tile_columns(shape.logits_dtype));
-  for (const int variant : fused_order) {
-    const FusedVariant& v = fused.at(static_cast<std::size_t>(variant - first_fused));
-    // Two passes with all multiprocessors are faster than one with a few of them.
-    if (2 * shape.rows * v.cluster < limits.multiprocessors || !suits(shape, v, tiles)) continue;
-    if (std::optional<LaunchPlan> plan = fused_plan(shape, limits, variant)) return plan;
-  }
-  return std::nullopt;
+  std::optional<LaunchPlan> plan =
+      forced == automatic_plan ? fused_choice(shape, limits) : fused_plan(shape, limits, forced - first_fused);
+  if (plan) plan->variant = static_cast<std::uint8_t>(plan->variant + first_fused);
+  return plan;
 }
 
 } // namespace
@@ -229,12 +141,7 @@ std::optional<LaunchPlan> hopper_plan(const LaunchShape& shape, const DeviceLimi
 
 std::vector<std::string> hopper_definitions(const Specialization& spec) {
   const int variant = spec.variant;
-  if (spec.op == Operator::logp_with_gradient) {
-    const FusedVariant& v = fused.at(static_cast<std::size_t>(variant - first_fused));
-    return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster),
-            fmt::format("BILOGP_SUM_WARPS={}", v.sum_warps), fmt::format("BILOGP_TABLE_WORDS={}", v.table_words),
-            "BILOGP_ALIGNED_TABLE=1"};
-  }
+  if (spec.op == Operator::logp_with_gradient) return fused_definitions(variant - first_fused);
   if (spec.op == Operator::logp_backward)
     return {fmt::format("BILOGP_WARPS={}", stream_threads / 32), fmt::format("BILOGP_VECTORS={}", stream_vectors),
             fmt::format("BILOGP_BLOCKS={}", stream_blocks)};
@@ -248,11 +155,12 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
 std::vector<std::uint8_t> hopper_variants(Operator op, DType logits_dtype) {
   std::size_t count = 0;
   if (op == Operator::logp_forward) count = ring_count + few_rows.size();
-  if (op == Operator::logp_with_gradient) count = fused.size();
+  if (op == Operator::logp_with_gradient) count = fused_count;
   if (op == Operator::logp_backward) count = 1;
   std::vector<std::uint8_t> variants;
   for (std::size_t i = 1; i <= count; ++i) {
-    if (op == Operator::logp_with_gradient && !has_fused_variant(logits_dtype, static_cast<int>(i))) continue;
+    if (op == Operator::logp_with_gradient && !has_fused_plan(logits_dtype, static_cast<int>(i) - first_fused))
+      continue;
     variants.push_back(static_cast<std::uint8_t>(i));
   }
   return variants;
