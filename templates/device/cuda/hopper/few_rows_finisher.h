@@ -35,8 +35,8 @@ struct FewRowsTarget {
 struct FewRowsShared {
   u64 arrived, asked; // barriers: for the nodes, and for the target
   FewRowsTarget target;
-  float2 example[few_rows_nodes_per_lane];
-  float2 nodes[few_rows_nodes_per_lane * 32];
+  alignas(16) float2 example[few_rows_nodes_per_lane]; // read by vectors, as the nodes
+  alignas(16) float2 nodes[few_rows_nodes_per_lane * 32];
 };
 
 __device__ const LogPieces log_pieces_of_lanes = all_log_pieces();
