@@ -17,11 +17,8 @@ namespace {
 struct FusedVariant {
   int cluster, warps, sum_warps, table_words, places, native_places;
 };
-constexpr std::array<FusedVariant, fused_count> fused = {{{1, 16, 8, 2, 47, 28},
-                                                          {2, 16, 8, 3, 32, 24},
-                                                          {4, 16, 8, 2, 46, 36},
-                                                          {8, 16, 8, 2, 40, 32},
-                                                          {8, 20, 8, 2, 40, 32}}};
+constexpr std::array<FusedVariant, fused_count> fused = {
+    {{1, 16, 8, 2, 47, 28}, {2, 16, 8, 3, 32, 24}, {4, 16, 8, 2, 40, 36}, {8, 16, 8, 2, 40, 32}}};
 constexpr std::int64_t fused_finishers = 4, fused_row_buffers = 16, row_info_bytes = 32, fused_sum_bytes = 8;
 constexpr std::int64_t reserved_bytes = 1024; // of a block's shared memory, by the system
 
@@ -41,11 +38,12 @@ std::optional<LaunchPlan> plan_of(const LaunchShape& shape, const DeviceLimits& 
   const bool ends_alike = ceil_div(shape.stored_columns, columns) == tiles &&
                           shape.stored_columns * size_of(shape.logits_dtype) % vector_bytes == 0;
   if (shape.has_row_temperatures || !ends_alike || tiles > most_tiles) return std::nullopt;
-  if (!has_fused_plan(shape.logits_dtype, number) || v.cluster > limits.largest_cluster) return std::nullopt;
+  if (v.cluster > limits.largest_cluster) return std::nullopt;
   const std::int64_t share = ceil_div(tiles, v.cluster);
   const bool native = shape.numerics == Numerics::native;
-  std::int64_t places =
-      native ? std::max<std::int64_t>(v.native_places, share + 16) : std::max<std::int64_t>(v.places, share + 24);
+  std::int64_t places = native
+                            ? std::max<std::int64_t>(v.native_places, share + 16)
+                            : std::max({std::int64_t{v.places}, share + 24, 5 * share / 2}); // a share waits as a whole
   // Half as many rows as have buffers, so that a row's buffers are free when the next one comes to them.
   places = std::min(places, fused_row_buffers / 2 * (tiles / v.cluster));
   while (places > 0 && fused_bytes(places, tiles, has_table(shape)) > limits.shared_per_block) --places;
@@ -63,23 +61,14 @@ std::optional<LaunchPlan> plan_of(const LaunchShape& shape, const DeviceLimits& 
   return plan;
 }
 
-// The narrowest cluster that holds enough of a row; behind it, for few rows, wider ones.
-constexpr std::array<int, fused_count> order = {0, 1, 4, 2, 3};
-
+// Whether a cluster holds enough of a row, and more would only be more exchange.
 bool suits(const LaunchShape& shape, const FusedVariant& v, std::int64_t tiles) {
-  const bool native = shape.numerics == Numerics::native;
   if (v.cluster == 1) return tiles <= 10;
   if (v.cluster == 2) return tiles <= 32;
-  if (v.cluster == 4) return !native && tiles <= 80;
-  return v.warps <= 16 || (!native && tiles <= 64);
+  return v.cluster == 8 || (shape.numerics == Numerics::portable && tiles <= 80);
 }
 
 } // namespace
-
-bool has_fused_plan(DType dtype, int number) {
-  // Twenty warps leave the other types too few registers.
-  return dtype == DType::bfloat16 || fused.at(static_cast<std::size_t>(number)).warps <= 16;
-}
 
 std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimits& limits, int number) {
   return number >= 0 && number < fused_count ? plan_of(shape, limits, number) : std::nullopt;
@@ -87,7 +76,7 @@ std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimit
 
 std::optional<LaunchPlan> fused_choice(const LaunchShape& shape, const DeviceLimits& limits) {
   const std::int64_t tiles = ceil_div(shape.vocab_size, tile_columns(shape.logits_dtype));
-  for (const int number : order) {
+  for (int number = 0; number < fused_count; ++number) { // behind the narrowest, for few rows, wider ones
     const FusedVariant& v = fused.at(static_cast<std::size_t>(number));
     // Two passes with all multiprocessors are faster than one with a few of them.
     if (2 * shape.rows * v.cluster < limits.multiprocessors || !suits(shape, v, tiles)) continue;

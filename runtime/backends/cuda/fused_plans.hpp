@@ -9,12 +9,10 @@
 
 namespace bilogp::cuda {
 
-constexpr int fused_count = 5;
+constexpr int fused_count = 4;
 
-// Numbered from 0 on; not every type has all of them.
-bool has_fused_plan(DType dtype, int number);
-
-// This one if it serves the shape; its variant is the number, which the caller counts on from his first one.
+// Number `number`, from 0 on, if it serves the shape; its variant is the number, which the caller counts on from his
+// first one.
 std::optional<LaunchPlan> fused_plan(const LaunchShape& shape, const DeviceLimits& limits, int number);
 
 // The one that serves it best.

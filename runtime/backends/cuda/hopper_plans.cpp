@@ -152,17 +152,13 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
           fmt::format("BILOGP_RING={}", v.ring),       fmt::format("BILOGP_TABLE={}", v.table)};
 }
 
-std::vector<std::uint8_t> hopper_variants(Operator op, DType logits_dtype) {
+std::vector<std::uint8_t> hopper_variants(Operator op, DType) {
   std::size_t count = 0;
   if (op == Operator::logp_forward) count = ring_count + few_rows.size();
   if (op == Operator::logp_with_gradient) count = fused_count;
   if (op == Operator::logp_backward) count = 1;
   std::vector<std::uint8_t> variants;
-  for (std::size_t i = 1; i <= count; ++i) {
-    if (op == Operator::logp_with_gradient && !has_fused_plan(logits_dtype, static_cast<int>(i) - first_fused))
-      continue;
-    variants.push_back(static_cast<std::uint8_t>(i));
-  }
+  for (std::size_t i = 1; i <= count; ++i) variants.push_back(static_cast<std::uint8_t>(i));
   return variants;
 }
 
