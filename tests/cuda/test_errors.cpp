@@ -101,6 +101,25 @@ TEST_CASE("many bad ids at once: all counted, the lowest row named") {
   CHECK(words[3] == 0);
 }
 
+TEST_CASE("a bad id of a row that two launches work on is counted once") {
+  Runtime& runtime = Runtime::get("cuda");
+  static_cast<void>(runtime.take_errors(first_device()));
+  Problem problem(first_device(), {.storage = Storage::bfloat16, .columns = 30000, .rows = 2, .seed = 6});
+  const std::vector<std::int64_t> ids = {7, -5};
+  const DeviceTensor ids_there(first_device(), TensorView::contiguous(ids.data(), DType::int64, {2}));
+  for (const int plan : {-1, bilogp::cuda::plain_rows}) {
+    CAPTURE(plan);
+    bilogp::LogpGradientArgs args = problem.with_gradient(nullptr, plan);
+    args.target_ids = ids_there.view();
+    runtime.logp_with_gradient(args);
+    cuda_test::wait_for(first_device(), nullptr);
+    const TargetErrors errors = runtime.take_errors(first_device());
+    CHECK(errors.count == 1);
+    CHECK(errors.first_row == 1);
+    CHECK(errors.first_id == -5);
+  }
+}
+
 TEST_CASE("rows without ids: none is asked for, and they count as ignored") {
   Problem problem(first_device(), {.storage = Storage::bfloat16, .columns = 9000, .rows = 3, .seed = 4});
   LogpArgs args = problem.forward(nullptr);
