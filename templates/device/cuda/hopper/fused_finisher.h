@@ -29,6 +29,7 @@ struct FusedFinisher {
   const u32 lane;
 
   CANON_MEMBER void publish(u32 buffer, const RowInfo& info) const {
+    warp_barrier(); // what all lanes have read may be written over once the row is known
     if (lane == 0) {
       const u32 at = ring.infos + buffer * row_info_bytes;
       store_shared_vector(at, bits_from_float(info.scaled), bits_from_float(info.factor), bits_from_float(info.low),

@@ -32,6 +32,7 @@ CANON_FN void sum_tile(FusedSummer& summer, const FusedLayout& ring, const Fused
     for (int distance = 1; distance < 32; distance *= 2) s = s + __shfl_xor_sync(all_lanes, s, distance);
   }
   const u32 record = ring.sum_of(buffer, (u32)at.tile), count = ring.sums_here + buffer * 8;
+  warp_barrier(); // what all lanes have read may be written over once a sum is with everybody
   if constexpr (fused_blocks == 1) {
     if (lane == 0) {
       store_shared_pair(record, bits_from_float(s), kind);
