@@ -22,10 +22,11 @@ constexpr std::array<FusedVariant, fused_count> fused = {
 constexpr std::int64_t fused_finishers = 4, fused_row_buffers = 16, row_info_bytes = 32, fused_sum_bytes = 8;
 constexpr std::int64_t reserved_bytes = 1024; // of a block's shared memory, by the system
 
-// Shared memory for so many places: the small things first, then tiles, among them the halves of the table at multiples
-// of their size (templates/device/cuda/hopper/fused_ring.h).
+// Shared memory for so many places: the small things first (a barrier and a word for each place, two barriers beside
+// the info and the sums of each row), then tiles, among them the halves of the table at multiples of their size
+// (templates/device/cuda/hopper/fused_ring.h).
 std::int64_t fused_bytes(std::int64_t places, std::int64_t tiles, bool table) {
-  const std::int64_t front = places * (8 + 4) + fused_row_buffers * (row_info_bytes + 2 * 8 + tiles * fused_sum_bytes);
+  const std::int64_t front = places * 12 + fused_row_buffers * (row_info_bytes + 16 + tiles * fused_sum_bytes);
   std::int64_t end = (ceil_div(reserved_bytes + front, tile_bytes) + places) * tile_bytes;
   if (table && reserved_bytes + front > table_half) return std::numeric_limits<std::int64_t>::max();
   if (table) end = std::max(end, table_negative) + 2 * table_half;
