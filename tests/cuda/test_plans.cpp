@@ -129,6 +129,13 @@ TEST_CASE("rows enough to come round to every buffer of the rings again") {
   }
 }
 
+TEST_CASE("more columns are stored than count, in the last tile of ordinary rows") {
+  // What counts of it fills whole spans of the lanes, so that an ordinary row's last tile is as plain as the others.
+  for (const Storage storage : bilogp::test::all_storages)
+    cuda_test::check_mix_on_device({.storage = storage, .columns = 8320, .rows = 60, .seed = 47, .vocab_size = 8256},
+                                   1);
+}
+
 TEST_CASE("rows enough for the fused pass to fill its ring again") {
   for (const Storage storage : {Storage::float32, Storage::bfloat16}) {
     std::vector<int> plans = cuda_test::plans_of(Operator::logp_with_gradient, bilogp::test::dtype_of(storage));

@@ -72,6 +72,7 @@ struct FusedFinisher {
     info.target = (i32)id;
     info.factor = gradient_factor(g, sum, scale);
     info.way = (i32)GradientWay::plain;
+    info.low = -scale.bound; // no column is below: for a last tile behind which more columns are stored
     if (largest < not_plain && gradient_is_plain(sum, Words<Logits>::value(largest), info.factor, scale, info.scaled))
       return info;
     info.way = (i32)(is_near(sum, scale, info.low) ? GradientWay::near : GradientWay::far);

@@ -80,6 +80,7 @@ struct FewRows {
       }
     }
     if (!has_own_warps && warp == finishing_warp) make_barrier();
+    warp_barrier();
     if (cluster_blocks > 1) cluster_arrive_relaxed();
     const float temperature = row_temperature(row, a.options), c = scale_of(temperature).c;
     const PlainWindow window = plain_window<Logits>(c, table_words > 0 ? temperature : 1.0f);
@@ -140,6 +141,7 @@ struct FewRows {
       return;
     }
     if (warp == finishing_warp) make_barrier();
+    warp_barrier(); // a cluster's barrier is for whole warps
     if (cluster_blocks > 1) cluster_arrive_relaxed();
     if (rank != 0) return wait_for_barrier();
     if (cluster_blocks == 1) wait_for_barrier();
