@@ -69,6 +69,7 @@ int score_and_count_children() {
   if (::chdir(std::getenv("TMPDIR")) != 0) return 2;
   const int code = score();
   std::printf("children: %s\n", has_had_children() ? "yes" : "no");
+  std::fflush(stdout); // or the child may say it again (ThreadSanitizer flushes at its _exit)
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   ::waitpid(child, nullptr, 0);

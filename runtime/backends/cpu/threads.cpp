@@ -156,16 +156,18 @@ void for_ranges(std::int64_t count, std::int64_t grain, const Crew& crew, RangeB
   if (crew.threads <= 1 || count <= grain) return body(context, 0, count);
   if (crew.executor != nullptr) return Pieces(count, grain, crew.threads, body, context).run_on(*crew.executor);
   if (is_forked_child.load(std::memory_order_relaxed)) return body(context, 0, count);
-  Order order;
+  static Order order; // known to tasks before they have read anything that the caller wrote
+  const auto part = [&](const tbb::blocked_range<std::int64_t>& range) {
+    order.acquire();
+    body(context, range.begin(), range.end());
+    order.release();
+  };
+  const auto all = [&] {
+    order.acquire();
+    tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, count, static_cast<std::size_t>(grain)), part);
+  };
   order.release();
-  arena_of(crew.threads).execute([&] {
-    tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, count, static_cast<std::size_t>(grain)),
-                      [&](const tbb::blocked_range<std::int64_t>& range) {
-                        order.acquire();
-                        body(context, range.begin(), range.end());
-                        order.release();
-                      });
-  });
+  arena_of(crew.threads).execute(all);
   order.acquire();
 }
 
