@@ -14,7 +14,7 @@ SAMPLE := tests/data/smollm2_rollouts_bf16.safetensors
 # Sanitizers: which tests run under them, as a regular expression on ctest's names. For threads: those that have several.
 ASAN_TESTS ?= .
 # Minutes of NVRTC's work, none of ours; and a model that checks the bounds of its device's memory by itself.
-ASAN_SKIPPED ?= ^(cuda_compile|cuda_model_.*|gpu_model)$$
+ASAN_SKIPPED ?= ^(cuda_compile|cuda_model_.*|gpu_model.*)$$
 TSAN_TESTS ?= ^(cache|cpu_calls|cpu_threads|cuda_fake|runtime)$$
 TSAN_TARGETS := test_cache test_cpu test_cuda_fake test_runtime
 # Another LLVM than the first that is found: BILOGP_LLVM_VERSION=22 make test

@@ -1,58 +1,15 @@
+// The schedule: which thread goes on.
 #include "tests/gpu_model/machine_model.hpp"
 
+#include <algorithm>
 #include <cstring>
-#include <memory>
-#include <random>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "tests/gpu_model/fiber.hpp"
+#include "tests/gpu_model/machine_internal.hpp"
 
 namespace gpu_model {
-namespace {
 
-constexpr int warp_lanes = 32;
-
-struct Block;
-
-enum class State : std::uint8_t { ready, waiting, done };
-
-struct Thread {
-  Fiber fiber;
-  Block* block = nullptr;
-  int index = 0;
-  State state = State::ready;
-  Collective kind = Collective::none;
-  std::uint32_t value = 0;
-  int argument = 0;
-  std::size_t objects = 0;
-};
-
-struct Object {
-  std::unique_ptr<char[]> memory; // aligned as operator new does: to 16 bytes
-  std::size_t size = 0;
-};
-
-struct Block {
-  std::int64_t index = 0;
-  std::vector<std::unique_ptr<Thread>> threads;
-  std::vector<Object> objects;
-  int waiting = 0; // at the block's barrier
-  int done = 0;
-};
-
-// The launch that is under way.
-struct Machine {
-  const Launch* launch = nullptr;
-  const std::function<void()>* body = nullptr;
-  std::mt19937_64 random;
-  std::vector<Thread*> ready;
-  std::vector<std::unique_ptr<Block>> resident;
-  std::vector<std::unique_ptr<Block>> idle; // to use again: stacks cost time
-  Thread* current = nullptr;
-  std::string error;
-};
 Machine machine;
 
 void fail(std::string text) {
@@ -63,11 +20,51 @@ std::string name_of(const Thread& thread) {
   return fmt::format("thread {} of block {}", thread.index, thread.block->index);
 }
 
+void fail_here(const std::string& what) {
+  fail(fmt::format("{} {}", name_of(*machine.current), what));
+  wait_here(Collective::none);
+}
+
+void wake(Thread& thread) {
+  thread.state = State::ready;
+  thread.block->ready.push_back(&thread);
+}
+
+void wait_here(Collective kind) {
+  Thread& thread = *machine.current;
+  thread.kind = kind;
+  thread.state = State::waiting;
+  thread.fiber.suspend();
+}
+
+namespace {
+
 void run_thread() {
   (*machine.body)();
 }
 
-void start_block(std::int64_t index) {
+void start_threads(Block& block) {
+  block.threads.resize(static_cast<std::size_t>(machine.launch->threads));
+  int number = 0;
+  bool is_slow = false;
+  for (std::unique_ptr<Thread>& thread : block.threads) {
+    if (thread == nullptr) thread = std::make_unique<Thread>();
+    if (number % warp_lanes == 0) is_slow = machine.random() % 4 == 0;
+    thread->block = &block;
+    thread->index = number++;
+    thread->is_slow = is_slow;
+    thread->kind = Collective::none;
+    thread->objects = 0;
+    thread->shared_end = 0;
+    thread->cluster_turn = 0;
+    thread->is_in_cluster_barrier = false;
+    thread->groups.assign(1, {});
+    thread->fiber.start(run_thread);
+    wake(*thread);
+  }
+}
+
+void start_block(std::int64_t index, const std::shared_ptr<Cluster>& cluster) {
   std::unique_ptr<Block> block;
   if (machine.idle.empty()) {
     block = std::make_unique<Block>();
@@ -78,109 +75,86 @@ void start_block(std::int64_t index) {
   block->index = index;
   block->waiting = block->done = 0;
   for (Object& object : block->objects) std::memset(object.memory.get(), 0xff, object.size);
-  block->threads.resize(static_cast<std::size_t>(machine.launch->threads));
-  int number = 0;
-  for (std::unique_ptr<Thread>& thread : block->threads) {
-    if (thread == nullptr) thread = std::make_unique<Thread>();
-    thread->block = block.get();
-    thread->index = number++;
-    thread->state = State::ready;
-    thread->kind = Collective::none;
-    thread->objects = 0;
-    thread->fiber.start(run_thread);
-    machine.ready.push_back(thread.get());
-  }
+  block->rank = static_cast<std::uint32_t>(cluster->blocks.size());
+  block->cluster = cluster;
+  cluster->blocks.push_back(block.get());
+  begin_shared_memory(*block);
+  start_threads(*block);
   machine.resident.push_back(std::move(block));
 }
 
-void wake(Thread& thread) {
-  thread.state = State::ready;
-  machine.ready.push_back(&thread);
+void start_cluster(std::int64_t first) {
+  const auto cluster = std::make_shared<Cluster>();
+  for (int i = 0; i < machine.launch->cluster; ++i) start_block(first + i, cluster);
 }
 
-Thread& lane_of(const Thread& thread, int lane) {
-  const int index = thread.index / warp_lanes * warp_lanes + lane;
-  return *thread.block->threads[static_cast<std::size_t>(index)];
-}
-
-// A thread waits for its block; releases all once every thread is there.
-void arrive_at_barrier(Block& block) {
-  if (++block.waiting < machine.launch->threads) return;
-  block.waiting = 0;
-  for (const auto& thread : block.threads) wake(*thread);
-}
-
-// A lane waits for its warp; once all lanes are there, each gets its result.
-void arrive_at_collective(const Thread& thread) {
-  std::uint32_t values[warp_lanes];
-  std::uint32_t ballot = 0;
-  for (int lane = 0; lane < warp_lanes; ++lane) {
-    const Thread& other = lane_of(thread, lane);
-    if (other.state != State::waiting || other.kind == Collective::block_barrier) return;
-    values[lane] = other.value;
-    ballot |= static_cast<std::uint32_t>(other.value != 0) << lane;
-  }
-  for (int lane = 0; lane < warp_lanes; ++lane) {
-    Thread& other = lane_of(thread, lane);
-    if (other.kind != thread.kind || (thread.kind == Collective::shuffle_xor && other.argument != thread.argument))
-      fail(fmt::format("{} and {} are in different warp collectives", name_of(thread), name_of(other)));
-    if (thread.kind == Collective::shuffle_xor) other.value = values[(lane ^ other.argument) % warp_lanes];
-    if (thread.kind == Collective::shuffle_from) other.value = values[other.argument & (warp_lanes - 1)];
-    if (thread.kind == Collective::ballot) other.value = ballot;
-    wake(other);
-  }
-}
-
+// Blocks stay until their whole cluster is done: others may still send to them.
 void finish_thread(Thread& thread) {
   thread.state = State::done;
-  if (++thread.block->done < machine.launch->threads) return;
+  ++thread.block->done;
+  leave_cluster(*thread.block);
+  const std::shared_ptr<Cluster> cluster = thread.block->cluster;
+  if (cluster->done < machine.launch->threads * machine.launch->cluster) return;
+  if (machine.last_block != nullptr && machine.last_block->cluster == cluster) machine.last_block = nullptr;
+  for (const Transfer& transfer : machine.transfers)
+    if (transfer.to_block->cluster == cluster) fail("a block ends before the copies into its memory do");
   for (auto& block : machine.resident)
-    if (block.get() == thread.block) {
+    if (block->cluster == cluster) {
+      block->cluster.reset();
       machine.idle.push_back(std::move(block));
-      block = std::move(machine.resident.back());
-      machine.resident.pop_back();
-      return;
     }
+  std::erase(machine.resident, nullptr);
+}
+
+// Mostly the block of the step before: what is there to be seen between blocks is seen all the same.
+Block* draw_block() {
+  if (machine.last_block != nullptr && !machine.last_block->ready.empty() && machine.random() % 4 != 0)
+    return machine.last_block;
+  const std::size_t count = machine.resident.size(), first = machine.random() % count;
+  for (std::size_t i = 0; i < count; ++i) {
+    Block* block = machine.resident[(first + i) % count].get();
+    if (!block->ready.empty()) return block;
+  }
+  return nullptr;
+}
+
+Thread& draw_thread(Block& block) {
+  std::size_t drawn = machine.random() % block.ready.size();
+  for (int again = 0; again < 3 && block.ready[drawn]->is_slow; ++again) drawn = machine.random() % block.ready.size();
+  Thread& thread = *block.ready[drawn];
+  block.ready[drawn] = block.ready.back();
+  block.ready.pop_back();
+  return thread;
+}
+
+// What all waiting threads wait for, each kind once.
+std::string stuck_threads() {
+  std::vector<std::string> waits;
+  for (const auto& block : machine.resident)
+    for (const auto& thread : block->threads) {
+      if (thread->state != State::waiting) continue;
+      std::string wait = barrier_state(*thread);
+      const bool is_known = std::any_of(waits.begin(), waits.end(), [&](const std::string& known) {
+        return known.substr(known.find(" waits ")) == wait.substr(wait.find(" waits "));
+      });
+      if (!is_known) waits.push_back(std::move(wait));
+    }
+  return fmt::format("{}", fmt::join(waits, "; "));
 }
 
 void step() {
-  const std::size_t drawn = machine.random() % machine.ready.size();
-  Thread& thread = *machine.ready[drawn];
-  machine.ready[drawn] = machine.ready.back();
-  machine.ready.pop_back();
+  if (!machine.transfers.empty() && machine.random() % machine.transfer_delay == 0) return finish_a_transfer();
+  Block* block = draw_block();
+  if (block == nullptr) return machine.transfers.empty() ? fail(stuck_threads()) : finish_a_transfer();
+  machine.last_block = block;
+  Thread& thread = draw_thread(*block);
   machine.current = &thread;
   thread.fiber.resume();
   if (!machine.error.empty()) return;
   if (thread.fiber.is_done()) return finish_thread(thread);
-  if (thread.state == State::ready) return machine.ready.push_back(&thread); // interleaved
-  if (thread.kind == Collective::block_barrier) return arrive_at_barrier(*thread.block);
-  arrive_at_collective(thread);
-}
-
-// Ends the launch from inside of a thread, which must not go on.
-void fail_here(const std::string& what) {
-  fail(fmt::format("{} {}", name_of(*machine.current), what));
-  machine.current->state = State::waiting;
-  machine.current->fiber.suspend();
-}
-
-void check_access(const void* address, std::size_t size, bool writes) {
-  const auto at = reinterpret_cast<std::uintptr_t>(address);
-  if (at % size != 0) fail_here(fmt::format("uses an address as if it were aligned to {} bytes", size));
-  for (const Memory& memory : machine.launch->memory) {
-    const auto begin = reinterpret_cast<std::uintptr_t>(memory.begin);
-    if (at >= begin && at + size <= begin + memory.size && (memory.is_writable || !writes)) return;
-  }
-  fail_here(fmt::format("{} {} bytes of memory that it was not given", writes ? "writes" : "reads", size));
-}
-
-std::string stuck_threads() {
-  for (const auto& block : machine.resident)
-    for (const auto& thread : block->threads)
-      if (thread->state == State::waiting)
-        return fmt::format("{} waits in a {} that others never reach", name_of(*thread),
-                           thread->kind == Collective::block_barrier ? "barrier" : "warp collective");
-  return "threads are stuck";
+  if (thread.state == State::ready) return block->ready.push_back(&thread); // interleaved
+  if (thread.kind == Collective::block_barrier) return arrive_at_barrier(*block);
+  if (is_warp_wide(thread.kind)) arrive_at_collective(thread);
 }
 
 } // namespace
@@ -190,15 +164,21 @@ std::string run(const Launch& launch, const std::function<void()>& thread) {
   machine.body = &thread;
   machine.random.seed(launch.seed);
   machine.error.clear();
+  machine.last_block = nullptr;
+  constexpr std::uint64_t delays[] = {1, 16, 256, 4096, 1U << 30};
+  machine.transfer_delay = delays[machine.random() % std::size(delays)];
+  machine.elected_lane = static_cast<int>(machine.random() % warp_lanes);
+  machine.poison = machine.random() % 2 == 0 ? 0xff : 0x40;
   std::int64_t next = 0;
   for (;;) {
-    while (next < launch.blocks && std::ssize(machine.resident) < launch.resident_blocks) start_block(next++);
-    if (machine.resident.empty()) break;
-    if (machine.ready.empty()) fail(stuck_threads());
-    if (!machine.error.empty()) break;
+    for (; next < launch.blocks; next += launch.cluster) {
+      if (!machine.resident.empty() && std::ssize(machine.resident) + launch.cluster > launch.resident_blocks) break;
+      start_cluster(next);
+    }
+    if (machine.resident.empty() || !machine.error.empty()) break;
     step();
   }
-  machine.ready.clear();
+  machine.transfers.clear();
   machine.resident.clear(); // of a failed launch
   machine.idle.clear();
   return machine.error;
@@ -214,37 +194,11 @@ std::int64_t grid_blocks() {
   return machine.launch->blocks;
 }
 
-std::uint32_t collective(Collective kind, std::uint32_t value, int argument) {
-  Thread& thread = *machine.current;
-  thread.kind = kind;
-  thread.value = value;
-  thread.argument = argument;
-  thread.state = State::waiting;
-  thread.fiber.suspend();
-  return thread.value;
-}
-
 void interleave() {
   if (machine.random() % 4 != 0) machine.current->fiber.suspend();
 }
-
-void* block_object(std::size_t size) {
-  Thread& thread = *machine.current;
-  Block& block = *thread.block;
-  const std::size_t index = thread.objects++;
-  if (index == block.objects.size()) {
-    block.objects.push_back({std::unique_ptr<char[]>(new char[size]), size});
-    std::memset(block.objects.back().memory.get(), 0xff, size);
-  }
-  if (block.objects[index].size != size) fail_here("asks for the block's objects in another order");
-  return block.objects[index].memory.get();
-}
-
-void check_read(const void* address, std::size_t size) {
-  check_access(address, size, false);
-}
-void check_write(const void* address, std::size_t size) {
-  check_access(address, size, true);
+void interleave_seldom() {
+  if (machine.random() % 64 == 0) machine.current->fiber.suspend();
 }
 
 } // namespace gpu_model

@@ -65,6 +65,7 @@ void ModelBatch::add_row(std::vector<std::uint32_t> logits, std::mt19937_64& ran
   row.temperature = shape_.row_temperatures ? pick(temperatures, random) : shape_.temperature;
   const reference::RowOptions options = reference_options(row);
   row.ids = reference::make_target_ids(row.logits, shape_.ids_per_row, options, true, random());
+  if (shape_.ignored_of_8 > 0 && random() % 8 < shape_.ignored_of_8) row.ids.assign(row.ids.size(), -100);
   row.upstream = pick(upstreams, random);
   row.answer = reference::score(row.logits, row.ids, options);
   if (shape_.ids_per_row == 1) row.gradient = reference::gradient(row.logits, row.ids.front(), row.upstream, options);
@@ -225,10 +226,10 @@ std::string ModelBatch::check_everything(const std::vector<std::int64_t>& cuts, 
 
 std::string describe(const BatchShape& shape) {
   return fmt::format("{} columns={} rows={} seed={} ids_per_row={} build={} offset={} padding={} inner_rows={} "
-                     "vocab_size={} temperature={} row_temperatures={}",
+                     "vocab_size={} temperature={} row_temperatures={} ignored_of_8={}",
                      reference::to_string(shape.storage), shape.columns, shape.rows, shape.seed, shape.ids_per_row,
                      static_cast<int>(shape.build), shape.offset, shape.row_padding, shape.inner_rows, shape.vocab_size,
-                     shape.temperature, shape.row_temperatures);
+                     shape.temperature, shape.row_temperatures, shape.ignored_of_8);
 }
 
 std::string check_shape(const BatchShape& shape, const std::vector<std::int64_t>& cuts, Cut cut) {

@@ -32,6 +32,7 @@ struct BatchShape {
   std::int64_t vocab_size = -1;
   float temperature = 1;
   bool row_temperatures = false; // some of them bad
+  unsigned ignored_of_8 = 0;     // rows of eight, about, beside those that are ignored anyway
 };
 
 // How a launch is cut.
@@ -43,6 +44,7 @@ struct Cut {
 class ModelBatch {
 public:
   explicit ModelBatch(const BatchShape& shape);
+  virtual ~ModelBatch() = default;
   // Of these rows, in binary32 bits that the storage type holds, instead of generated ones.
   ModelBatch(const BatchShape& shape, std::vector<std::vector<std::uint32_t>> logits);
 
@@ -67,7 +69,7 @@ public:
   std::string shards(const std::vector<std::int64_t>& cuts, Cut cut, Answers& answers);
   [[nodiscard]] std::string compare(const std::string& what, const Answers& answers) const;
 
-private:
+protected:
   struct Row {
     std::vector<std::uint32_t> logits;
     std::vector<std::int64_t> ids;
@@ -90,6 +92,10 @@ private:
     std::int64_t errors[4] = {};
     Launch launch;
   };
+
+  // By the plain plan; other plans' tests have their own.
+  virtual std::string launch(Call& call, const bilogp::kernel::LogpForwardArguments& a, Cut cut);
+  virtual std::string launch(Call& call, const bilogp::kernel::LogpGradientArguments& a, Cut cut);
 
   void add_row(std::vector<std::uint32_t> logits, std::mt19937_64& random);
   [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(rows_.size()); }

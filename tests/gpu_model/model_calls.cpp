@@ -61,6 +61,16 @@ std::string ModelBatch::forward(Cut cut, Answers& answers) {
   a.lse_strides = strides(1);
   a.row_state = answers.state.data();
   a.row_state_strides = strides(2);
+  allow(call, logits, false, 0, vocab_size());
+  allow(call, answers.logp, true);
+  allow(call, answers.lse, true);
+  allow(call, answers.state, true);
+  std::string error = launch(call, a, cut);
+  std::copy(std::begin(call.errors), std::end(call.errors), answers.errors);
+  return error;
+}
+
+std::string ModelBatch::launch(Call& call, const kernel::LogpForwardArguments& a, Cut cut) {
   kernel::GpuPlan plan = plan_of(rows());
   std::vector<std::int32_t> nodes;
   std::vector<std::uint32_t> tickets(static_cast<std::size_t>(rows()), 0);
@@ -71,15 +81,10 @@ std::string ModelBatch::forward(Cut cut, Answers& answers) {
     plan.nodes = nodes.data();
     plan.tickets = tickets.data();
   }
-  allow(call, logits, false, 0, vocab_size());
-  allow(call, answers.logp, true);
-  allow(call, answers.lse, true);
-  allow(call, answers.state, true);
   allow(call, nodes, true);
   allow(call, tickets, true);
   const auto entry = kernels(shape_.storage, shape_.build).forward;
   std::string error = run(call, rows() * plan.blocks_per_row, cut, [&] { entry(a, plan); });
-  std::copy(std::begin(call.errors), std::end(call.errors), answers.errors);
   if (error.empty() && std::any_of(tickets.begin(), tickets.end(), [](std::uint32_t t) { return t != 0; }))
     return "a row's ticket is not zero after the launch";
   return error;
@@ -182,14 +187,18 @@ std::string ModelBatch::check_with_gradient(bool in_place, Cut cut) {
   allow(call, answers.logp, true);
   allow(call, answers.lse, true);
   allow(call, answers.state, true);
-  const auto entry = kernels(shape_.storage, shape_.build).with_gradient;
-  const kernel::GpuPlan plan = plan_of(rows());
-  const std::string error = run(call, rows(), cut, [&] { entry(a, plan); });
+  const std::string error = launch(call, a, cut);
   if (!error.empty()) return "with gradient: " + error;
   std::copy(std::begin(call.errors), std::end(call.errors), answers.errors);
   const std::string what = in_place ? "with gradient in place" : "with gradient";
   const std::string difference = compare(what, answers);
   return difference.empty() ? compare_gradient(what, out) : difference;
+}
+
+std::string ModelBatch::launch(Call& call, const kernel::LogpGradientArguments& a, Cut cut) {
+  const auto entry = kernels(shape_.storage, shape_.build).with_gradient;
+  const kernel::GpuPlan plan = plan_of(rows());
+  return run(call, rows(), cut, [&] { entry(a, plan); });
 }
 
 std::string ModelBatch::shards(const std::vector<std::int64_t>& cuts, Cut cut, Answers& answers) {

@@ -55,10 +55,12 @@ template<class Self> struct ColumnOperations {
 struct PackedBfloat16 : ColumnOperations<PackedBfloat16> {
   static constexpr u32 sign_bit = 0x8000u;
   CANON_FN float of(u32 pattern) { return float_from_bits(pattern << 16); }
+  CANON_FN u32 packed(float low, float high) { return bfloat_pair_from_floats(low, high); }
 };
 struct PackedFloat16 : ColumnOperations<PackedFloat16> {
   static constexpr u32 sign_bit = 0x8000u;
   CANON_FN float of(u32 pattern) { return float_from_half((u16)pattern); }
+  CANON_FN u32 packed(float low, float high) { return half_pair_from_floats(low, high); }
 };
 struct OneFloat : ColumnOperations<OneFloat> {
   static constexpr u32 sign_bit = 0x80000000u;
