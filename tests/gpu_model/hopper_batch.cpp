@@ -29,7 +29,7 @@ BatchShape fitted(const HopperKernel& kernel, BatchShape shape) {
   const std::int64_t width = shape.storage == Storage::float32 ? 4 : 8; // of a vector
   shape.vocab_size = shape.columns = kernel.vocab_size;
   if (shape.offset != 0) return shape;
-  shape.columns = (kernel.vocab_size + width - 1) / width * width;
+  shape.columns = ((kernel.vocab_size + width - 1) / width + shape.spare_vectors) * width;
   shape.row_padding *= width;
   return shape;
 }

