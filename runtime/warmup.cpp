@@ -69,7 +69,7 @@ WarmupReport warm_cpu(const Runtime& runtime, std::span<const Specialization> as
 
 // A kernel per launch plan, unless one plan was named.
 Specializations cuda_kernels(const Specialization& spec, int capability) {
-  const std::vector<std::uint8_t> variants = cuda::variants_of(spec.op, spec.logits_dtype, capability);
+  const std::vector<std::uint8_t> variants = cuda::variants_of(spec.op, capability);
   if (std::ranges::find(variants, spec.variant) == variants.end())
     throw Error(ErrorKind::invalid_argument,
                 fmt::format("the kernel \"{}\" was asked for; of {} in {} this architecture has {} plans: expected a "

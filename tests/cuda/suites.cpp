@@ -9,10 +9,10 @@ namespace cuda_test {
 
 namespace cuda = bilogp::cuda;
 
-std::vector<int> plans_of(Operator op, DType logits_dtype) {
+std::vector<int> plans_of(Operator op) {
   std::vector<int> plans = {cuda::automatic_plan, cuda::plain_rows, cuda::plain_split_rows};
   const cuda::DeviceLimits& limits = cuda::Device::get(first_device().index).limits();
-  for (const std::uint8_t variant : cuda::variants_of(op, logits_dtype, limits.has_clusters ? limits.capability : 0))
+  for (const std::uint8_t variant : cuda::variants_of(op, limits.has_clusters ? limits.capability : 0))
     if (variant != 0) plans.push_back(cuda::first_hopper_plan + variant);
   return plans;
 }
@@ -21,31 +21,17 @@ std::vector<int> all_plans() {
   std::vector<int> plans;
   for (const Operator op : {Operator::logp_forward, Operator::logp_backward, Operator::logp_partial,
                             Operator::logp_finish, Operator::logp_with_gradient})
-    for (const DType dtype : {DType::float32, DType::float16, DType::bfloat16})
-      for (const int plan : plans_of(op, dtype))
-        if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
+    for (const int plan : plans_of(op))
+      if (std::ranges::find(plans, plan) == plans.end()) plans.push_back(plan);
   return plans;
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const bilogp::Error& error) {
-    return fmt::format("{}: {}", to_string(error.kind()), error.what());
-  }
-  return "nothing thrown";
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 namespace {
 
 // What a forced Hopper plan serves; what it does not is the same under every other number.
-std::string check_planned(Batch& batch, DType dtype, int plan) {
+std::string check_planned(Batch& batch, int plan) {
   Runtime& runtime = Runtime::get("cuda");
-  const auto has_plan = [&](Operator op) { return std::ranges::count(plans_of(op, dtype), plan) > 0; };
+  const auto has_plan = [&](Operator op) { return std::ranges::count(plans_of(op), plan) > 0; };
   std::string difference;
   if (has_plan(Operator::logp_forward)) difference = batch.check_forward(runtime);
   if (batch.ids_per_row() > 1) return difference;
@@ -63,11 +49,11 @@ void check_mix_on_device(const Mix& mix, std::int64_t cuts, std::vector<int> pla
   Batch batch = bilogp::test::mixed_batch(mix);
   std::mt19937_64 random(mix.seed);
   const std::vector<std::int64_t> bounds = bilogp::test::random_cuts(random, mix.columns, cuts);
-  check_batch_on_device(std::move(batch), mix.storage, bilogp::test::describe(mix), bounds, std::move(plans));
+  check_batch_on_device(std::move(batch), bilogp::test::describe(mix), bounds, std::move(plans));
 }
 
-void check_batch_on_device(Batch batch, Storage storage, const std::string& what,
-                           const std::vector<std::int64_t>& bounds, std::vector<int> plans) {
+void check_batch_on_device(Batch batch, const std::string& what, const std::vector<std::int64_t>& bounds,
+                           std::vector<int> plans) {
   batch.score_all(test_threads());
   DeviceCalls calls(first_device());
   batch.calls = &calls;
@@ -76,7 +62,7 @@ void check_batch_on_device(Batch batch, Storage storage, const std::string& what
     calls.plan = plan;
     const std::string difference = plan < cuda::first_hopper_plan
                                        ? bilogp::test::check_everything(batch, Runtime::get("cuda"), bounds)
-                                       : check_planned(batch, bilogp::test::dtype_of(storage), plan);
+                                       : check_planned(batch, plan);
     CHECK_MESSAGE(difference.empty(), "plan " << plan << ", " << what << ": " << difference);
   }
 }

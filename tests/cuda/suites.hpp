@@ -1,9 +1,7 @@
 // What the suites on a device share.
 #pragma once
 
-#include <functional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "runtime/backends/cuda/plans.hpp"
 #include "tests/cpu/mixed.hpp"
 #include "tests/cuda/device_calls.hpp"
+#include "tests/refusal.hpp"
 
 namespace cuda_test {
 
@@ -22,7 +21,9 @@ using bilogp::Numerics;
 using bilogp::Operator;
 using bilogp::Runtime;
 using bilogp::test::Batch;
+using bilogp::test::contains;
 using bilogp::test::Mix;
+using bilogp::test::refusal;
 using bilogp::test::Storage;
 
 inline Device first_device() {
@@ -33,18 +34,14 @@ inline int test_threads() {
 }
 
 // The number of every plan that can be forced for an operator on the first device: -1 (chosen), 0, 1, 16 + variant.
-std::vector<int> plans_of(Operator op, DType logits_dtype);
+std::vector<int> plans_of(Operator op);
 // Of all operators together.
 std::vector<int> all_plans();
-
-// What `call` threw, as "KIND: SENTENCE"; "nothing thrown" when it did not.
-std::string refusal(const std::function<void()>& call);
-bool contains(const std::string& text, std::string_view part);
 
 // A batch made from `mix`, run on the device under each of these plans and compared in every way.
 void check_mix_on_device(const Mix& mix, std::int64_t cuts = 0, std::vector<int> plans = {});
 // A batch of rows of the caller's own, with its shards cut at `bounds`.
-void check_batch_on_device(Batch batch, Storage storage, const std::string& what,
-                           const std::vector<std::int64_t>& bounds = {}, std::vector<int> plans = {});
+void check_batch_on_device(Batch batch, const std::string& what, const std::vector<std::int64_t>& bounds = {},
+                           std::vector<int> plans = {});
 
 } // namespace cuda_test

@@ -80,7 +80,7 @@ std::string wrong_with(const cuda::LaunchPlan& plan, const cuda::LaunchShape& sh
     return fmt::format("{} bytes of shared memory", plan.shared_bytes);
   if (plan.nodes < 0 || plan.nodes > cuda::largest_nodes || plan.tickets < 0 || plan.tickets > cuda::largest_tickets)
     return fmt::format("{} nodes and {} tickets", plan.nodes, plan.tickets);
-  const std::vector<std::uint8_t> variants = cuda::variants_of(shape.op, shape.logits_dtype, card.capability);
+  const std::vector<std::uint8_t> variants = cuda::variants_of(shape.op, card.capability);
   if (std::ranges::find(variants, plan.variant) == variants.end()) return fmt::format("the plan {}", plan.variant);
   if (!card.has_clusters && plan.variant != 0) return fmt::format("the Hopper plan {}", plan.variant);
   return {};

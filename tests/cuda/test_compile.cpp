@@ -53,7 +53,7 @@ std::vector<Task> tasks_for(const cuda::Target& target) {
   std::vector<Task> tasks;
   for (const Operator op : operators)
     for (const DType dtype : {DType::bfloat16, DType::float16, DType::float32})
-      for (const std::uint8_t variant : cuda::variants_of(op, dtype, target.capability)) {
+      for (const std::uint8_t variant : cuda::variants_of(op, target.capability)) {
         if (op == Operator::logp_finish && dtype != DType::bfloat16) continue; // never looks at it
         if (!looked_at_closely && dtype != DType::bfloat16) continue;
         Specialization spec{op, dtype, DType::int64, 0, Numerics::portable, variant};
@@ -133,7 +133,7 @@ TEST_CASE("Hopper's plans need nothing that its own suffix gives: a newer device
   CHECK(cuda::code_for(newer, cuda::nvrtc().archs).architecture == "compute_90");
   std::vector<Task> tasks;
   for (const Operator op : operators)
-    for (const std::uint8_t variant : cuda::variants_of(op, DType::bfloat16, newer.capability))
+    for (const std::uint8_t variant : cuda::variants_of(op, newer.capability))
       tasks.push_back({{op, DType::bfloat16, DType::int64, 0, Numerics::portable, variant},
                        {"sm_90", cuda::bulk_copy_capability}}); // to the end: PTX alone is not looked at closely
   for (const std::string& complaint : run(tasks, [](const Task&, const cuda::CompiledImage&) { return std::string(); }))

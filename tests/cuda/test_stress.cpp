@@ -17,7 +17,7 @@ TEST_CASE("600 launches of every forward plan") {
   for (const Storage storage : bilogp::test::all_storages)
     for (const std::int64_t rows : {2, 40, 140}) {
       Problem problem(first_device(), {.storage = storage, .columns = 33000, .rows = rows, .seed = 11});
-      for (const int plan : cuda_test::plans_of(bilogp::Operator::logp_forward, bilogp::test::dtype_of(storage)))
+      for (const int plan : cuda_test::plans_of(bilogp::Operator::logp_forward))
         for (int launch = 0; launch < launches / 3; ++launch) {
           problem.clear();
           problem.runtime().logp(problem.forward(nullptr, plan));
@@ -36,7 +36,7 @@ TEST_CASE("600 launches of every forward plan, each row with its own temperature
                                        .rows = rows,
                                        .seed = 14,
                                        .temperatures = bilogp::test::Temperatures::per_row});
-      for (const int plan : cuda_test::plans_of(bilogp::Operator::logp_forward, bilogp::test::dtype_of(storage)))
+      for (const int plan : cuda_test::plans_of(bilogp::Operator::logp_forward))
         for (int launch = 0; launch < launches / 6; ++launch) {
           problem.clear();
           problem.runtime().logp(problem.forward(nullptr, plan));
@@ -53,7 +53,7 @@ TEST_CASE("600 launches of every backward plan") {
     problem.runtime().logp(problem.forward(nullptr));
     cuda_test::wait_for(first_device(), nullptr);
     REQUIRE(problem.check_scores() == "");
-    for (const int plan : cuda_test::plans_of(bilogp::Operator::logp_backward, bilogp::test::dtype_of(storage)))
+    for (const int plan : cuda_test::plans_of(bilogp::Operator::logp_backward))
       for (int launch = 0; launch < launches / 3; ++launch) {
         problem.clear_gradient();
         problem.runtime().logp_backward(problem.backward(nullptr, plan));
@@ -67,7 +67,7 @@ TEST_CASE("600 launches of every backward plan") {
 TEST_CASE("launches of every plan of the fused pass") {
   for (const Storage storage : bilogp::test::all_storages) {
     Problem problem(first_device(), {.storage = storage, .columns = 20000, .rows = 6, .seed = 12});
-    for (const int plan : cuda_test::plans_of(bilogp::Operator::logp_with_gradient, bilogp::test::dtype_of(storage)))
+    for (const int plan : cuda_test::plans_of(bilogp::Operator::logp_with_gradient))
       for (int launch = 0; launch < launches / 3; ++launch) {
         problem.clear();
         problem.runtime().logp_with_gradient(problem.with_gradient(nullptr, plan));

@@ -106,6 +106,16 @@ std::string HopperBatch::launch(Call& call, const bilogp::kernel::LogpGradientAr
   return launch_planned(call, a, bilogp::Operator::logp_with_gradient);
 }
 
+std::vector<int> missing_variants(const std::string& op) {
+  std::vector<int> missing;
+  for (const std::uint8_t variant :
+       cuda::hopper_variants(op == "forward" ? bilogp::Operator::logp_forward : bilogp::Operator::logp_with_gradient))
+    if (std::none_of(hopper_kernels().begin(), hopper_kernels().end(),
+                     [&](const HopperKernel& kernel) { return kernel.op == op && kernel.variant == variant; }))
+      missing.push_back(variant);
+  return missing;
+}
+
 std::string check_kernel(const HopperKernel& kernel, const BatchShape& shape, int multiprocessors) {
   HopperBatch batch(kernel, shape, multiprocessors);
   std::string difference;

@@ -25,6 +25,9 @@ private:
   int multiprocessors_;
 };
 
+// The variants of an operator ("forward", "with_gradient") of which no kernel is here.
+std::vector<int> missing_variants(const std::string& op);
+
 // "" or the first difference between a kernel and the reference: a forward, or a gradient out of place and in place.
 std::string check_kernel(const HopperKernel& kernel, const BatchShape& shape, int multiprocessors);
 

@@ -19,31 +19,46 @@ double distance(double d) {
 struct Tally {
   long found = 0, left = 0, wrong = 0;
   double farthest = 0; // in distances
-  void add(double close, double defined) {
+  // What was `close` to the `defined` number gave `result`, or nothing; `right` is the definition's result.
+  void add(double close, double defined, bool is_given, float result, double right) {
     farthest = std::max(farthest, std::abs(close - defined) / distance(close));
-    float result = 0;
-    if (!canon::one_result(close, result)) {
+    if (!is_given) {
       ++left;
       return;
     }
     ++found;
-    const float right = (float)(defined * canon::inverse_log2_e);
-    wrong += canon::bits_from_float(result) == canon::bits_from_float(right) ? 0 : 1;
+    wrong += canon::bits_from_float(result) == canon::bits_from_float((float)right) ? 0 : 1;
+  }
+  void add(double close, double defined) {
+    float result = 0;
+    const bool is_given = canon::one_result(close, result);
+    add(close, defined, is_given, result, defined * canon::inverse_log2_e);
+  }
+  // Results by pieces, whose distance is that of the result.
+  void add_by_pieces(double close, int exponent, double defined) {
+    const double right = defined * canon::inverse_log2_e;
+    float result = 0;
+    const bool is_given = canon::one_rounding(close, exponent, result);
+    add(close, right, is_given, result, right);
   }
 };
+
+float between(std::mt19937& random, float low, float high) {
+  const u32 begin = canon::bits_from_float(low), end = canon::bits_from_float(high);
+  return canon::float_from_bits(begin + (u32)(random() % (end - begin)));
+}
+// Every fourth leaf is all of the sum, or close to all.
+float leaf_of(std::mt19937& random, int i, float m) {
+  return i % 4 != 0 ? between(random, 0.7071f, 1.4143f) : m < 1.4142f ? m : 0.5f * m;
+}
 
 // `exponents` powers of two between a leaf p and a sum m, from `first` on.
 Tally tally_of(int first, int exponents, int count) {
   std::mt19937 random(9);
-  const auto between = [&](float low, float high) {
-    const u32 begin = canon::bits_from_float(low), end = canon::bits_from_float(high);
-    return canon::float_from_bits(begin + (u32)(random() % (end - begin)));
-  };
   Tally tally;
   for (int i = 0; i < count; ++i) {
-    const float m = between(1.0f, 2.0f);
-    // Every fourth leaf is all of the sum, or close to all.
-    const float p = i % 4 != 0 ? between(0.7071f, 1.4143f) : m < 1.4142f ? m : 0.5f * m;
+    const float m = between(random, 1.0f, 2.0f);
+    const float p = leaf_of(random, i, m);
     const double exponent = first + (int)(random() % (unsigned)exponents);
     tally.add(exponent + (canon::close_log2(p) - canon::close_log2(m)),
               exponent + canon::log2_canon((double)p / (double)m));
@@ -86,40 +101,21 @@ TEST_CASE("what could round either way is left") {
 
 namespace {
 
-// The same for results by pieces, whose distance is that of the result.
-struct PieceTally {
-  long found = 0, left = 0, wrong = 0;
-  double farthest = 0;
-  void add(double close, int exponent, double defined) {
-    const double right = defined * canon::inverse_log2_e;
-    farthest = std::max(farthest, std::abs(close - right) / distance(close));
-    float result = 0;
-    if (!canon::one_rounding(close, exponent, result)) {
-      ++left;
-      return;
-    }
-    ++found;
-    wrong += canon::bits_from_float(result) == canon::bits_from_float((float)right) ? 0 : 1;
-  }
-};
-
-PieceTally piece_tally_of(int first, int exponents, int count) {
+// The same for results by pieces.
+Tally piece_tally_of(int first, int exponents, int count) {
   std::mt19937 random(10);
-  const auto between = [&](float low, float high) {
-    const u32 begin = canon::bits_from_float(low), end = canon::bits_from_float(high);
-    return canon::float_from_bits(begin + (u32)(random() % (end - begin)));
-  };
-  PieceTally tally;
+  Tally tally;
   for (int i = 0; i < count; ++i) {
     // Ends of pieces, too.
-    float m = between(1.0f, 2.0f);
+    float m = between(random, 1.0f, 2.0f);
     if (i % 8 == 1) m = canon::float_from_bits((canon::bits_from_float(m) & ~0x3ffffu) | (i % 16 == 1 ? 0x3ffffu : 0u));
     const canon::LogPiece piece = canon::log_piece(canon::log_piece_of(m));
-    const float p = i % 4 != 0 ? between(0.7071f, 1.4143f) : m < 1.4142f ? m : 0.5f * m;
+    const float p = leaf_of(random, i, m);
     const int exponent = first + (int)(random() % (unsigned)exponents);
-    tally.add(canon::close_result(exponent, canon::close_log2(p) * canon::inverse_log2_e, -1.0, m, piece), exponent,
-              exponent + canon::log2_canon((double)p / (double)m));
-    tally.add(canon::close_result(exponent, 0.0, 1.0, m, piece), exponent, exponent + canon::log2_canon((double)m));
+    tally.add_by_pieces(canon::close_result(exponent, canon::close_log2(p) * canon::inverse_log2_e, -1.0, m, piece),
+                        exponent, exponent + canon::log2_canon((double)p / (double)m));
+    tally.add_by_pieces(canon::close_result(exponent, 0.0, 1.0, m, piece), exponent,
+                        exponent + canon::log2_canon((double)m));
   }
   return tally;
 }
@@ -127,7 +123,7 @@ PieceTally piece_tally_of(int first, int exponents, int count) {
 } // namespace
 
 TEST_CASE("results by pieces: right, and hardly any is left") {
-  const PieceTally tally = piece_tally_of(-60, 55, 400000);
+  const Tally tally = piece_tally_of(-60, 55, 400000);
   CHECK(tally.wrong == 0);
   CHECK(tally.farthest < 1.5);
   CHECK(tally.left < tally.found / 10000);
@@ -135,7 +131,7 @@ TEST_CASE("results by pieces: right, and hardly any is left") {
 
 TEST_CASE("results by pieces near 0 and far from it are right where they are given") {
   for (const int first : {-2, -1, 0, 1, -1000000, 1 << 29}) {
-    const PieceTally tally = piece_tally_of(first, 2, 100000);
+    const Tally tally = piece_tally_of(first, 2, 100000);
     CAPTURE(first);
     CHECK(tally.wrong == 0);
     CHECK(tally.farthest < 1.5);

@@ -130,15 +130,6 @@ std::string Batch::gradient_differences() const {
   return reference::compare_bits(bits_of(grad), expected, static_cast<std::size_t>(vocab)).report;
 }
 
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const bilogp::Error& error) {
-    return std::string(to_string(error.kind())) + ": " + error.what();
-  }
-  return "nothing thrown";
-}
-
 bool says(const std::string& text, bilogp::ErrorKind kind, std::initializer_list<std::string_view> words) {
   if (!text.starts_with(std::string(to_string(kind)) + ": ") || text.find('\n') != std::string::npos) return false;
   return std::ranges::all_of(words, [&](std::string_view word) { return text.find(word) != std::string::npos; });

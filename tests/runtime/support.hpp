@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bilogp/bilogp.hpp"
+#include "tests/refusal.hpp"
 
 namespace runtime_test {
 
@@ -34,8 +35,7 @@ struct Batch {
   [[nodiscard]] std::string gradient_differences() const;
 };
 
-// What `call` threw, as "KIND: SENTENCE"; "nothing thrown" when it did not. Other exceptions pass.
-std::string refusal(const std::function<void()>& call);
+using bilogp::test::refusal;
 // `text` begins with the kind and contains all words, and its sentence is one line.
 bool says(const std::string& text, bilogp::ErrorKind kind, std::initializer_list<std::string_view> words);
 

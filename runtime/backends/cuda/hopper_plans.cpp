@@ -152,7 +152,7 @@ std::vector<std::string> hopper_definitions(const Specialization& spec) {
           fmt::format("BILOGP_RING={}", v.ring),       fmt::format("BILOGP_TABLE={}", v.table)};
 }
 
-std::vector<std::uint8_t> hopper_variants(Operator op, DType) {
+std::vector<std::uint8_t> hopper_variants(Operator op) {
   std::size_t count = 0;
   if (op == Operator::logp_forward) count = ring_count + few_rows.size();
   if (op == Operator::logp_with_gradient) count = fused_count;

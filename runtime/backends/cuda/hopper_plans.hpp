@@ -18,6 +18,6 @@ std::optional<LaunchPlan> hopper_plan(const LaunchShape& shape, const DeviceLimi
 std::vector<std::string> hopper_definitions(const Specialization& spec);
 
 // The variants that there are of an operator; for `warmup` and the tests.
-std::vector<std::uint8_t> hopper_variants(Operator op, DType logits_dtype);
+std::vector<std::uint8_t> hopper_variants(Operator op);
 
 } // namespace bilogp::cuda

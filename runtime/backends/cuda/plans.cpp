@@ -104,10 +104,10 @@ std::vector<std::string> plan_definitions(const Specialization& spec, int capabi
   return {fmt::format("BILOGP_WARPS={}", plain_warps)};
 }
 
-std::vector<std::uint8_t> variants_of(Operator op, DType logits_dtype, int capability) {
+std::vector<std::uint8_t> variants_of(Operator op, int capability) {
   std::vector<std::uint8_t> variants = {0};
   if (has_hopper_plans(capability))
-    for (const std::uint8_t variant : hopper_variants(op, logits_dtype)) variants.push_back(variant);
+    for (const std::uint8_t variant : hopper_variants(op)) variants.push_back(variant);
   return variants;
 }
 

@@ -70,6 +70,6 @@ bool plan_serves(const LaunchShape& shape, const DeviceLimits& limits, int force
 std::vector<std::string> plan_definitions(const Specialization& spec, int capability);
 
 // All variants that an architecture has of an operator, 0 first; for `warmup` and the tests.
-std::vector<std::uint8_t> variants_of(Operator op, DType logits_dtype, int capability);
+std::vector<std::uint8_t> variants_of(Operator op, int capability);
 
 } // namespace bilogp::cuda

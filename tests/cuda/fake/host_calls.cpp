@@ -3,8 +3,6 @@
 #include <array>
 #include <stdexcept>
 
-#include <fmt/format.h>
-
 namespace fake {
 namespace {
 
@@ -91,45 +89,41 @@ Rows::Rows(int device_index, DType logits_dtype, std::int64_t row_count, std::in
   nodes = allocate(device_index, 8 * n);
 }
 
-bilogp::LogpArgs Rows::forward(void* stream) const {
-  bilogp::LogpArgs args;
+template<class Args> Args Rows::on_rows(void* stream) const {
+  Args args;
   args.logits = view(logits, dtype, {rows, vocab});
   args.target_ids = view(ids, DType::int64, {rows});
-  args.logp = view(logp, DType::float32, {rows});
   args.stream = stream;
+  return args;
+}
+
+bilogp::LogpArgs Rows::forward(void* stream) const {
+  auto args = on_rows<bilogp::LogpArgs>(stream);
+  args.logp = view(logp, DType::float32, {rows});
   return args;
 }
 
 bilogp::LogpBackwardArgs Rows::backward(void* stream) const {
-  bilogp::LogpBackwardArgs args;
-  args.logits = view(logits, dtype, {rows, vocab});
-  args.target_ids = view(ids, DType::int64, {rows});
+  auto args = on_rows<bilogp::LogpBackwardArgs>(stream);
   args.row_state = view(state, DType::int32, {rows, 2});
   args.grad_logp = view(upstream, DType::float32, {rows});
   args.grad_logits = view(grad, dtype, {rows, vocab});
-  args.stream = stream;
   return args;
 }
 
 bilogp::LogpGradientArgs Rows::with_gradient(void* stream) const {
-  bilogp::LogpGradientArgs args;
-  args.logits = view(logits, dtype, {rows, vocab});
-  args.target_ids = view(ids, DType::int64, {rows});
+  auto args = on_rows<bilogp::LogpGradientArgs>(stream);
   args.grad_logp = view(upstream, DType::float32, {rows});
   args.logp = view(logp, DType::float32, {rows});
   args.grad_logits = view(grad, dtype, {rows, vocab});
-  args.stream = stream;
   return args;
 }
 
 bilogp::LogpPartialArgs Rows::partial(void* stream) const {
-  bilogp::LogpPartialArgs args;
-  args.logits = view(logits, dtype, {rows, vocab});
-  args.target_ids = view(ids, DType::int64, {rows});
+  auto args = on_rows<bilogp::LogpPartialArgs>(stream);
   args.shard_end = args.full_vocab = vocab;
   args.nodes = view(nodes, DType::int32, {rows, 1, 2});
   args.target_logit = view(upstream, DType::float32, {rows});
-  args.stream = stream;
   return args;
 }
 
@@ -148,15 +142,6 @@ void Rows::call_all(void* stream) const {
   finish.logp = view(logp, DType::float32, {rows});
   finish.stream = stream;
   runtime.logp_finish(finish);
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const bilogp::Error& error) {
-    return fmt::format("{}: {}", to_string(error.kind()), error.what());
-  }
-  return "nothing thrown";
 }
 
 } // namespace fake

@@ -1,9 +1,8 @@
 // Calls of the library on the fake driver's devices.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <string_view>
+#include <initializer_list>
+#include <vector>
 
 #include <dlfcn.h>
 
@@ -11,6 +10,7 @@
 #include "runtime/backends/cuda/driver.hpp"
 #include "tests/cuda/fake/fake_driver.hpp"
 #include "tests/cuda/fake/fake_nvrtc.hpp"
+#include "tests/refusal.hpp"
 
 namespace fake {
 
@@ -52,15 +52,16 @@ struct Rows {
   [[nodiscard]] bilogp::LogpPartialArgs partial(void* stream = nullptr) const; // one shard that is the whole
   // Every operator once.
   void call_all(void* stream = nullptr) const;
+
+private:
+  // What all calls on the rows have.
+  template<class Args> [[nodiscard]] Args on_rows(void* stream) const;
 };
 
 // Calls of operator new in this process so far.
 std::int64_t host_allocations();
 
-// "kind: sentence" of the Error that the call throws, or "nothing thrown".
-std::string refusal(const std::function<void()>& call);
-inline bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
+using bilogp::test::contains;
+using bilogp::test::refusal;
 
 } // namespace fake
