@@ -15,22 +15,31 @@ namespace {
 // words of a vector so many are summed with leaves from the table. Places of the ring, as measured: where the
 // arithmetic is quick, more of them only put more reads in the way of the writes.
 struct FusedVariant {
-  int cluster, warps, sum_warps, table_words, places, native_places;
+  int cluster, warps, sum_warps, table_words, row_buffers, places, native_places;
 };
 constexpr std::array<FusedVariant, fused_count> fused = {
-    {{1, 16, 8, 2, 47, 28}, {2, 16, 8, 3, 32, 24}, {4, 16, 8, 2, 40, 36}, {8, 16, 8, 2, 40, 32}}};
-constexpr std::int64_t fused_finishers = 4, fused_row_buffers = 16, row_info_bytes = 32, fused_sum_bytes = 8;
+    {{1, 16, 8, 2, 16, 40, 40}, {2, 16, 8, 3, 16, 32, 24}, {4, 16, 8, 2, 8, 40, 36}, {8, 16, 8, 2, 16, 40, 36}}};
+constexpr std::int64_t fused_finishers = 4, row_info_bytes = 32, fused_sum_bytes = 8;
 constexpr std::int64_t reserved_bytes = 1024; // of a block's shared memory, by the system
 
-// Shared memory for so many places: the small things first (a barrier and a word for each place, two barriers beside
+// Shared memory for so many places: the small things first (a barrier and a word for each place, three barriers beside
 // the info and the sums of each row), then tiles, among them the halves of the table at multiples of their size
 // (templates/device/cuda/hopper/fused_ring.h).
-std::int64_t fused_bytes(std::int64_t places, std::int64_t tiles, bool table) {
-  const std::int64_t front = places * 12 + fused_row_buffers * (row_info_bytes + 16 + tiles * fused_sum_bytes);
+std::int64_t fused_bytes(std::int64_t places, std::int64_t tiles, int row_buffers, bool table) {
+  const std::int64_t front = places * 12 + row_buffers * (row_info_bytes + 24 + tiles * fused_sum_bytes);
   std::int64_t end = (ceil_div(reserved_bytes + front, tile_bytes) + places) * tile_bytes;
   if (table && reserved_bytes + front > table_half) return std::numeric_limits<std::int64_t>::max();
   if (table) end = std::max(end, table_negative) + 2 * table_half;
   return end - reserved_bytes;
+}
+
+// A share of a row waits as a whole for the others' sums; what is beside it keeps memory busy. Each warp that makes
+// gradients has places of its own, best as many as the others.
+std::int64_t places_wanted(const FusedVariant& v, std::int64_t share, bool native) {
+  const int warps = v.warps - v.sum_warps;
+  const std::int64_t least = native ? share + 16 : std::max(share + 24, 5 * share / 2);
+  const std::int64_t usual = native ? v.native_places : v.places;
+  return usual >= least ? usual : ceil_div(least, warps) * warps;
 }
 
 std::optional<LaunchPlan> plan_of(const LaunchShape& shape, const DeviceLimits& limits, int number) {
@@ -41,13 +50,10 @@ std::optional<LaunchPlan> plan_of(const LaunchShape& shape, const DeviceLimits& 
   if (shape.has_row_temperatures || !ends_alike || tiles > most_tiles) return std::nullopt;
   if (v.cluster > limits.largest_cluster) return std::nullopt;
   const std::int64_t share = ceil_div(tiles, v.cluster);
-  const bool native = shape.numerics == Numerics::native;
-  std::int64_t places = native
-                            ? std::max<std::int64_t>(v.native_places, share + 16)
-                            : std::max({std::int64_t{v.places}, share + 24, 5 * share / 2}); // a share waits as a whole
+  std::int64_t places = places_wanted(v, share, shape.numerics == Numerics::native);
   // Half as many rows as have buffers, so that a row's buffers are free when the next one comes to them.
-  places = std::min(places, fused_row_buffers / 2 * (tiles / v.cluster));
-  while (places > 0 && fused_bytes(places, tiles, has_table(shape)) > limits.shared_per_block) --places;
+  places = std::min(places, v.row_buffers / 2 * (tiles / v.cluster));
+  while (places > 0 && fused_bytes(places, tiles, v.row_buffers, has_table(shape)) > limits.shared_per_block) --places;
   // A share waits as a whole for the others' sums; beside it there must be something to do, and a place for every warp.
   if (places < std::max<std::int64_t>(share + 8, v.warps - v.sum_warps)) return std::nullopt;
   const std::int64_t most = blocks_at_once(limits, v.cluster, 1) / v.cluster;
@@ -57,14 +63,14 @@ std::optional<LaunchPlan> plan_of(const LaunchShape& shape, const DeviceLimits& 
   plan.grid = static_cast<unsigned>(std::min(most, shape.rows) * v.cluster);
   plan.cluster = static_cast<unsigned>(v.cluster);
   plan.block = static_cast<unsigned>(v.warps + fused_finishers) * 32;
-  plan.shared_bytes = static_cast<unsigned>(fused_bytes(places, tiles, has_table(shape)));
+  plan.shared_bytes = static_cast<unsigned>(fused_bytes(places, tiles, v.row_buffers, has_table(shape)));
   plan.gpu.parameters[0] = static_cast<std::int32_t>(places);
   return plan;
 }
 
 // Whether a cluster holds enough of a row, and more would only be more exchange.
 bool suits(const LaunchShape& shape, const FusedVariant& v, std::int64_t tiles) {
-  if (v.cluster == 1) return tiles <= 10;
+  if (v.cluster == 1) return tiles <= 16;
   if (v.cluster == 2) return tiles <= 32;
   return v.cluster == 8 || (shape.numerics == Numerics::portable && tiles <= 80);
 }
@@ -88,8 +94,11 @@ std::optional<LaunchPlan> fused_choice(const LaunchShape& shape, const DeviceLim
 
 std::vector<std::string> fused_definitions(int number) {
   const FusedVariant& v = fused.at(static_cast<std::size_t>(number));
-  return {fmt::format("BILOGP_WARPS={}", v.warps), fmt::format("BILOGP_CLUSTER={}", v.cluster),
-          fmt::format("BILOGP_SUM_WARPS={}", v.sum_warps), fmt::format("BILOGP_TABLE_WORDS={}", v.table_words),
+  return {fmt::format("BILOGP_WARPS={}", v.warps),
+          fmt::format("BILOGP_CLUSTER={}", v.cluster),
+          fmt::format("BILOGP_SUM_WARPS={}", v.sum_warps),
+          fmt::format("BILOGP_TABLE_WORDS={}", v.table_words),
+          fmt::format("BILOGP_ROW_BUFFERS={}", v.row_buffers),
           "BILOGP_ALIGNED_TABLE=1"};
 }
 

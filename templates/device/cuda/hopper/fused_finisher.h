@@ -29,14 +29,13 @@ struct FusedFinisher {
   const u32 lane;
 
   CANON_MEMBER void publish(u32 buffer, const RowInfo& info) const {
-    warp_barrier(); // what all lanes have read may be written over once the row is known
     if (lane == 0) {
       const u32 at = ring.infos + buffer * row_info_bytes;
       store_shared_vector(at, bits_from_float(info.scaled), bits_from_float(info.factor), bits_from_float(info.low),
                           bits_from_float(info.g));
       store_shared_vector(at + 16, bits_from_float(info.m), (u32)info.E, (u32)info.way, (u32)info.target);
-      barrier_arrive(ring.info_here + buffer * 8);
     }
+    barrier_arrive(ring.info_here + buffer * 8);
   }
 
   // `largest` is the largest magnitude of a row of plain tiles, or has the bit of one that is not.
@@ -79,6 +78,13 @@ struct FusedFinisher {
     return info;
   }
 
+  // The own block's part of a row may be a tile less than of another row.
+  CANON_MEMBER void expect_sums(u32 sums_here, i32 own_tiles) const {
+    const u32 missing = ring.most_own_tiles() - (u32)own_tiles;
+    if (missing != 0) barrier_arrive_many(sums_here, missing * warp_lanes);
+    barrier_expect(sums_here, ring.tiles * fused_sum_bytes);
+  }
+
   CANON_MEMBER i64 id_of(i32 k) const { return k < share.rows ? (i64)load(row_ids(a, share.row(k))) : 0; }
 
   CANON_MEMBER void run(i32 first) const {
@@ -89,7 +95,7 @@ struct FusedFinisher {
       const i64 row = share.row(k), id = next_id;
       const RowPlace row_at = row_place(row, a.options);
       const u32 buffer = row_buffer(k);
-      if (fused_blocks > 1 && lane == 0) barrier_expect(ring.sums_here + buffer * 8, ring.tiles * fused_sum_bytes);
+      if (fused_blocks > 1 && lane == 0) expect_sums(ring.sums_here + buffer * 8, share.end(k) - share.begin(k));
       const float g = load(a.grad_logp + row_offset(row_at, a.options, a.grad_logp_strides));
       const Stored* logits = (const Stored*)a.logits + row_offset(row_at, a.options, a.logits_strides);
       // The target's block answers. Its logit is there before anybody is told about the row, whose gradient may be
@@ -108,6 +114,7 @@ struct FusedFinisher {
       logit = __shfl_sync(all_lanes, logit, (int)lane);
       // In the order of rows: who knows of a row knows that all before are done.
       if (k > 0) barrier_wait(ring.info_here + row_buffer(k - 1) * 8, row_parity(k - 1));
+      barrier_wait(ring.info_done + buffer * 8, row_parity(k) ^ 1); // of the row that had the buffer before
       publish(buffer, info);
       if (!answers) continue;
       if (id == a.options.ignore_index)

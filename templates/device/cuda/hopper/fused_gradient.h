@@ -60,7 +60,6 @@ struct GradientPhase {
   const FusedShare& share;
   const u32 lane;
   const int vocab;
-  const PlainWindow& window;
   const Scale scale;
 
   CANON_MEMBER RowInfo read_info(u32 at) const {
@@ -77,7 +76,7 @@ struct GradientPhase {
     return info;
   }
 
-  CANON_MEMBER void plain_tile(u32 tile, Stored* out, int live, float scaled) const {
+  CANON_MEMBER void plain_tile(u32 tile, Stored* out, int live, float scaled, const PlainWindow& window) const {
     const int vectors = live / vector_columns - (int)lane;
     const u32 from = tile + lane * 16;
     Stored* const to = out + lane * vector_columns;
@@ -91,14 +90,14 @@ struct GradientPhase {
     }
   }
 
-  CANON_MEMBER void gradient(u32 tile, Stored* row, const FusedTile& at) const {
+  CANON_MEMBER void gradient(u32 tile, Stored* row, const FusedTile& at, const PlainWindow& window) const {
     const RowInfo info = read_info(ring.infos + row_buffer(at.k) * row_info_bytes);
     const int begin = at.tile * TileShape<Logits>::columns;
     Stored* out = row + begin;
     const int live = vocab - begin, stored = (int)a.columns - begin;
     const bool whole = live >= TileShape<Logits>::columns || (live % vector_columns == 0 && live == stored);
     if (info.way == (i32)GradientWay::plain && whole)
-      plain_tile(tile, out, live, info.scaled);
+      plain_tile(tile, out, live, info.scaled, window);
     else
       general_gradient_tile(tile, out, live, stored < TileShape<Logits>::columns ? stored : TileShape<Logits>::columns,
                             lane, info, scale);
@@ -116,9 +115,8 @@ struct GradientPhase {
   }
 
   // Brings in a tile of the row whose logits are at `row`. By one lane.
-  CANON_MEMBER void fill(u32 place, u32 tile, const Stored* row, i64 id, const FusedTile& at) const {
+  CANON_MEMBER void fill(u32 place, u32 tile, const Stored* row, bool is_ignored, const FusedTile& at) const {
     const u32 full = ring.full + place * 8;
-    const bool is_ignored = id == a.options.ignore_index;
     store_shared(ring.ignored + place * 4, is_ignored ? 1 : 0);
     if (is_ignored) {
       barrier_arrive(full);
@@ -131,7 +129,7 @@ struct GradientPhase {
     copy_in(tile, row + begin, bytes, full);
   }
 
-  CANON_MEMBER i64 row_id(i32 k) const { return (i64)load(row_ids(a, share.row(k))); }
+  CANON_MEMBER bool is_ignored(i32 k) const { return (i64)load(row_ids(a, share.row(k))) == a.options.ignore_index; }
   CANON_MEMBER const Stored* row_logits(i32 k) const {
     return (const Stored*)a.logits + row_offset(share.row(k), a.options, a.logits_strides);
   }
@@ -139,45 +137,55 @@ struct GradientPhase {
     return (Stored*)a.grad_logits + row_offset(share.row(k), a.options, a.grad_strides);
   }
 
-  // All tiles of this warp, whose places it fills again as soon as it is done with them.
-  CANON_MEMBER void run(u32 warp) const {
-    constexpr u32 warps = fused_warps - fused_sum_warps;
-    if (share.rows == 0) return;
-    FusedTile at(share, warp), ahead = at;
+  // This warp's places for the first time, before it is known whether the rows count: an id would be a way to memory
+  // more. The finishing warps look for themselves.
+  CANON_MEMBER void fill_first(u32 warp) const {
+    FusedTile at(share, warp);
 #pragma unroll 1
-    for (u32 place = warp; place < ring.places && ahead.k < share.rows; place += warps) {
-      if (elected_lane()) fill(place, ring.tile(place), row_logits(ahead.k), row_id(ahead.k), ahead);
-      ahead.go(share, warps);
+    for (u32 place = warp; place < ring.places && at.k < share.rows; place += fused_gradient_warps) {
+      if (elected_lane()) fill(place, ring.tile(place), row_logits(at.k), false, at);
+      at.go(share, fused_gradient_warps);
     }
-    ahead = FusedTile(share, warp + ring.places);
+  }
+
+  // This warp will ask for nothing of the rows before `end` any more, of which `row` is the first.
+  CANON_MEMBER void leave_rows(i32& row, i32 end) const {
+#pragma unroll 1
+    for (; row < end; ++row) barrier_arrive(ring.info_done + row_buffer(row) * 8);
+  }
+
+  // All tiles of this warp's places, which it fills again as soon as it is done with them.
+  CANON_MEMBER void run(u32 warp, const PlainWindow& window) const {
+    FusedTile at(share, warp), ahead(share, warp + ring.places);
     FusedPlace here(warp);
     // Of the rows of `at` and `ahead`.
-    i32 row = -1, row_ahead = -1;
-    Stored* to = nullptr;
+    i32 row = 0, row_ahead = -1;
+    Stored* to = row_gradient(row);
     const Stored* from = nullptr;
-    i64 id = 0;
+    bool ignores = false;
 #pragma unroll 1
     while (at.k < share.rows) {
       if (ahead.k != row_ahead && ahead.k < share.rows) {
         row_ahead = ahead.k;
-        id = row_id(row_ahead);
+        ignores = is_ignored(row_ahead);
         from = row_logits(row_ahead);
       }
       if (at.k != row) {
-        row = at.k;
+        leave_rows(row, at.k);
         to = row_gradient(row);
       }
       const u32 tile = kept(ring.tile(here.place));
       barrier_wait(ring.info_here + row_buffer(row) * 8, row_parity(row));
       // Filled long ago: to see what the copy wrote.
       barrier_wait(ring.full + here.place * 8, here.parity);
-      gradient(tile, to, at);
+      gradient(tile, to, at, window);
       warp_barrier();
-      if (ahead.k < share.rows && elected_lane()) fill(here.place, tile, from, id, ahead);
-      at.go(share, warps);
-      ahead.go(share, warps);
-      here.advance(warps, ring.places);
+      if (ahead.k < share.rows && elected_lane()) fill(here.place, tile, from, ignores, ahead);
+      const u32 further = here.next_own(warp, fused_gradient_warps, ring.places);
+      at.go(share, further);
+      ahead.go(share, further);
     }
+    leave_rows(row, share.rows);
   }
 };
 

@@ -5,12 +5,12 @@
 // tiles whose row is known (phase B) and fill their places in the ring again. As far as the ring reaches, nobody waits
 // for the exchange between the blocks.
 //
-// Parities are safe: a place in the ring always belongs to the same summing warp (a wait by parity could else pass on a
+// Parities are safe: a place in the ring always belongs to the same two warps (a wait by parity could else pass on a
 // fill before the last, for copies complete out of order). Row buffers are safe, too: rows become known in their order,
 // and the ring is no longer than half as many rows as there are buffers (the host sees to it). Who sums a tile of row k
-// knows that the tile a ring before is done with; so the rows up to k - 8 are known to its block, their sums have come
-// from all blocks, and these know the rows up to k - 16. And while a tile of row k - 16 is not done with, the tile that
-// shall have its place is missing in a row up to k - 8, so that no later one becomes known.
+// knows that the tile a ring before is done with; so with n buffers the rows up to k - n / 2 are known to its block,
+// their sums have come from all blocks, and these know the rows up to k - n. And while a tile of row k - n is not done
+// with, the tile that shall have its place is missing in a row up to k - n / 2, so that no later one becomes known.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_FUSED_RING_H
 #define BILOGP_DEVICE_CUDA_HOPPER_FUSED_RING_H
 
@@ -23,8 +23,9 @@ namespace canon {
 
 constexpr int fused_blocks = BILOGP_CLUSTER;
 constexpr int fused_warps = BILOGP_WARPS, fused_sum_warps = BILOGP_SUM_WARPS, fused_finishers = 4;
+constexpr int fused_gradient_warps = fused_warps - fused_sum_warps;
 constexpr int fused_threads = (fused_warps + fused_finishers) * 32;
-constexpr int fused_row_buffers = 16;
+constexpr int fused_row_buffers = BILOGP_ROW_BUFFERS;
 static_assert(fused_row_buffers % fused_finishers == 0, "a buffer always belongs to the same finishing warp");
 
 // What phase B needs of a row, in shared memory. `scaled` is the factor of plain leaves, which are times 2^-6.
@@ -68,13 +69,14 @@ CANON_FN u32 row_parity(i32 k) {
 struct FusedLayout {
   static constexpr u32 window_mask = 0x00ffffffu;
   u32 places, tiles, table, first_tile;
-  u32 sums, infos, ignored, full, sums_here, info_here;
+  u32 sums, infos, ignored, full, sums_here, info_here, info_done;
 
   CANON_MEMBER FusedLayout(u32 base, u32 places_of_ring, u32 row_tiles) : places(places_of_ring), tiles(row_tiles) {
     infos = kept(base);
     sums_here = infos + fused_row_buffers * row_info_bytes;
     info_here = sums_here + fused_row_buffers * 8;
-    sums = info_here + fused_row_buffers * 8;
+    info_done = info_here + fused_row_buffers * 8;
+    sums = info_done + fused_row_buffers * 8;
     full = sums + fused_row_buffers * tiles * fused_sum_bytes;
     ignored = kept(full + places * 8);
     first_tile = kept((ignored + places * 4 + tile_bytes - 1) & ~(tile_bytes - 1));
@@ -88,15 +90,19 @@ struct FusedLayout {
     }
     return address;
   }
+  // Of a row, in one block.
+  CANON_MEMBER u32 most_own_tiles() const { return (tiles + fused_blocks - 1) / fused_blocks; }
   CANON_MEMBER u32 sum_of(u32 buffer, u32 tile) const { return sums + (buffer * tiles + tile) * fused_sum_bytes; }
 };
 
+// Every lane that wrote or read something arrives for itself, as in ring.h.
 CANON_FN void init_fused_barriers(const FusedLayout& ring) {
   for (u32 i = 0; i < ring.places; ++i) barrier_init(ring.full + i * 8, 1);
   for (u32 i = 0; i < fused_row_buffers; ++i) {
-    // A block alone counts its tiles; the blocks of a cluster count bytes that they send each other.
-    barrier_init(ring.sums_here + i * 8, fused_blocks == 1 ? ring.tiles : 1);
-    barrier_init(ring.info_here + i * 8, 1);
+    // Of the cluster's other blocks the bytes are counted that they send.
+    barrier_init(ring.sums_here + i * 8, ring.most_own_tiles() * warp_lanes + (fused_blocks > 1 ? 1 : 0));
+    barrier_init(ring.info_here + i * 8, warp_lanes);
+    barrier_init(ring.info_done + i * 8, fused_gradient_warps * warp_lanes);
   }
   barriers_are_ready();
 }
@@ -141,13 +147,6 @@ struct FusedTile {
 struct FusedPlace {
   u32 place, parity = 0;
   CANON_MEMBER explicit FusedPlace(u32 first) : place(first) {}
-  // `step` places further on.
-  CANON_MEMBER void advance(u32 step, u32 places) {
-    place += step;
-    if (place < places) return;
-    place -= places;
-    parity ^= 1;
-  }
   // To the next of the places warp, warp + step, ...; by how many places that is.
   CANON_MEMBER u32 next_own(u32 warp, u32 step, u32 places) {
     const u32 before = place;

@@ -32,15 +32,12 @@ CANON_FN void sum_tile(FusedSummer& summer, const FusedLayout& ring, const Fused
     for (int distance = 1; distance < 32; distance *= 2) s = s + __shfl_xor_sync(all_lanes, s, distance);
   }
   const u32 record = ring.sum_of(buffer, (u32)at.tile), count = ring.sums_here + buffer * 8;
-  warp_barrier(); // what all lanes have read may be written over once a sum is with everybody
   if constexpr (fused_blocks == 1) {
-    if (lane == 0) {
-      store_shared_pair(record, bits_from_float(s), kind);
-      barrier_arrive(count);
-    }
+    if (lane == 0) store_shared_pair(record, bits_from_float(s), kind);
   } else if (lane < (u32)fused_blocks) {
     send_pair(address_in_block(record, lane), address_in_block(count, lane), bits_from_float(s), kind);
   }
+  barrier_arrive(count);
 }
 
 CANON_FN void logp_with_gradient(const LogpGradientArguments& a, const GpuPlan& plan) {
@@ -51,14 +48,16 @@ CANON_FN void logp_with_gradient(const LogpGradientArguments& a, const GpuPlan& 
   const FusedLayout ring(shared_address(shared_memory), (u32)plan.parameters[0], tiles);
   const FusedShare share(plan, tiles);
   const Scale scale = scale_of(a.options.temperature);
+  const GradientPhase gradient = {a, ring, share, lane, vocab, scale};
   if (threadIdx.x == 0) init_fused_barriers(ring);
+  __syncthreads();
+  if (fused_blocks > 1) cluster_arrive();
+  // The table is made while the first tiles are on their way.
+  if (warp >= fused_sum_warps && warp < fused_warps) gradient.fill_first(warp - fused_sum_warps);
   if constexpr (LeafTable<Logits>::exists)
     build_leaf_table<Logits>(ring.table, scale.c, a.options.temperature, threadIdx.x, fused_threads);
   __syncthreads();
-  if (fused_blocks > 1) {
-    cluster_arrive();
-    cluster_wait();
-  }
+  if (fused_blocks > 1) cluster_wait();
   const PlainWindow window = plain_window<Logits>(scale.c, a.options.temperature);
   if (warp < fused_sum_warps) {
     FusedSummer summer(ring.table, lane, window);
@@ -67,8 +66,7 @@ CANON_FN void logp_with_gradient(const LogpGradientArguments& a, const GpuPlan& 
     for (FusedTile at(share, warp); at.k < share.rows; at.go(share, here.next_own(warp, fused_sum_warps, ring.places)))
       sum_tile(summer, ring, here, at, vocab);
   } else if (warp < fused_warps) {
-    const GradientPhase gradient = {a, ring, share, lane, vocab, window, scale};
-    gradient.run(warp - fused_sum_warps);
+    gradient.run(warp - fused_sum_warps, window);
   } else {
     FusedFinisher{a, plan, ring, share, vocab, lane}.run((i32)(warp - fused_warps));
   }
