@@ -7,7 +7,7 @@ import torch
 
 # Rows up to which runtime/backends/cuda/hopper_plans.cpp takes a shape at 128256 columns in bfloat16 on 132
 # multiprocessors: cluster, loading warps, blocks of a multiprocessor, tiles of a warp that are on their way at once.
-SHAPES = ((8, (16, 8, 2, 1)), (15, (8, 16, 1, 1)), (16, (6, 21, 1, 1)), (30, (4, 16, 1, 2)), (38, (3, 24, 1, 2)),
+SHAPES = ((7, (16, 8, 2, 1)), (15, (8, 16, 1, 1)), (16, (6, 21, 1, 1)), (30, (4, 16, 1, 2)), (38, (3, 24, 1, 2)),
           (66, (2, 16, 1, 4)), (132, (2, 12, 2, 1)), (264, (1, 16, 2, 1)), (1 << 31, (1, 8, 4, 1)))
 
 SOURCE = r"""

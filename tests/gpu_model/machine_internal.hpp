@@ -53,6 +53,7 @@ struct SharedBarrier {
   std::uint32_t count = 0, pending = 0;
   std::int64_t bytes = 0; // that are missing in this phase
   std::uint32_t phase = 0;
+  bool seen = true; // the end of the last phase, by somebody who waited
   std::vector<Thread*> waiting;
 };
 

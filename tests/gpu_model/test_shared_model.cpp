@@ -81,9 +81,20 @@ TEST_CASE("a phase ends with its last arrival, and waits are by parity") {
 TEST_CASE("arrivals that nobody waits for") {
   const std::string error = run_warps(1, [] {
     make_barrier(2);
-    barrier_arrive(barrier, thread_of_block() == 7 ? 3 : 1);
+    if (thread_of_block() == 7) barrier_arrive(barrier, 3);
   });
   has(error, "which waits for");
+}
+
+TEST_CASE("a phase that nobody waits for") {
+  has(run_warps(1,
+                [] {
+                  make_barrier(32);
+                  barrier_arrive(barrier, 1);
+                  collective(Collective::block_barrier, 0, 0);
+                  barrier_arrive(barrier, 1);
+                }),
+      "nobody has waited");
 }
 
 TEST_CASE("a wait without end says what is missing") {

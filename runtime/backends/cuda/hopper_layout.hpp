@@ -41,10 +41,10 @@ inline bool reads_vectors(const LaunchShape& shape) {
 }
 
 // Blocks of clusters that run at once. Clusters live inside groups of multiprocessors, whose sizes leave some over, and
-// the widest ones wait for whole groups.
+// the widest ones wait for whole groups: of sixteen blocks, seven are at once alone on their multiprocessors.
 inline std::int64_t blocks_at_once(const DeviceLimits& limits, int cluster, int blocks) {
   const std::int64_t all = std::int64_t{limits.multiprocessors} * blocks;
-  return cluster > 8    ? all / 2
+  return cluster > 8    ? all * 3 / 7
          : cluster == 6 ? all * 3 / 4
          : cluster == 3 ? all * 7 / 8
          : cluster > 2  ? all * 10 / 11

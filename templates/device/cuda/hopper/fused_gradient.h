@@ -148,10 +148,17 @@ struct GradientPhase {
     }
   }
 
-  // This warp will ask for nothing of the rows before `end` any more, of which `row` is the first.
+  CANON_MEMBER void wait_for_row(i32 row) const {
+    barrier_wait(ring.info_here + row_buffer(row) * 8, row_parity(row));
+  }
+  // This warp asks for nothing more of the rows before `end`, of which `row` is the first. Of those in which it has no
+  // tile it waits to be told, too: only then has the buffer's last row been left by all, and somebody has seen it.
   CANON_MEMBER void leave_rows(i32& row, i32 end) const {
 #pragma unroll 1
-    for (; row < end; ++row) barrier_arrive(ring.info_done + row_buffer(row) * 8);
+    for (; row < end; ++row) {
+      wait_for_row(row);
+      barrier_arrive(ring.info_done + row_buffer(row) * 8);
+    }
   }
 
   // All tiles of this warp's places, which it fills again as soon as it is done with them.
@@ -175,7 +182,7 @@ struct GradientPhase {
         to = row_gradient(row);
       }
       const u32 tile = kept(ring.tile(here.place));
-      barrier_wait(ring.info_here + row_buffer(row) * 8, row_parity(row));
+      wait_for_row(row);
       // Filled long ago: to see what the copy wrote.
       barrier_wait(ring.full + here.place * 8, here.parity);
       gradient(tile, to, at, window);
