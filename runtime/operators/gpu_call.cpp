@@ -1,5 +1,7 @@
 #include "runtime/operators/gpu_call.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "bilogp/error.hpp"
@@ -34,6 +36,13 @@ cuda::LaunchConfig config_of(const cuda::LaunchPlan& plan, cuda::Stream stream, 
     config.attribute_count = 1;
   }
   return config;
+}
+
+// A cluster for every row, as far as they run at once; one more would wait for the others to end.
+void fit_clusters(cuda::LaunchConfig& config, int at_once, std::int64_t rows) {
+  if (at_once == 0) return; // as planned
+  const unsigned blocks = config.attributes->value.cluster.x;
+  config.grid_x = static_cast<unsigned>(std::min<std::int64_t>(at_once, rows)) * blocks;
 }
 
 // Whether a launch was refused for its clusters: the codes that a slice of a card gives may mean other things as well.
@@ -100,9 +109,10 @@ bool GpuCall::start_planned(const Specialization& spec, const cuda::LaunchShape&
   plan.gpu.rows = shape.rows;
   plan.gpu.first_row = first_row;
   cuda::LaunchAttribute cluster{};
-  const cuda::LaunchConfig config = config_of(plan, stream_, cluster);
+  cuda::LaunchConfig config = config_of(plan, stream_, cluster);
   void* parameters[] = {arguments, &plan.gpu, const_cast<kernel::GpuShards*>(shards)};
   auto* const function = static_cast<cuda::Function>(kernel->entry);
+  if (plan.fills_device) fit_clusters(config, device_.lone_clusters(function, config), shape.rows);
   const cuda::Result result = device_.driver().launch_kernel(&config, function, parameters, nullptr);
   if (result != cuda::Result::success && means_no_room_for_clusters(device_.driver(), result, function, config)) {
     device_.refuse_clusters(static_cast<int>(plan.cluster));

@@ -1,5 +1,6 @@
 #include "runtime/backends/cuda/devices.hpp"
 
+#include <algorithm>
 #include <mutex>
 
 #include <fmt/format.h>
@@ -103,6 +104,20 @@ void Device::refuse_clusters(int blocks) noexcept {
   int largest = largest_cluster_.load(std::memory_order_relaxed);
   while (largest >= blocks && !largest_cluster_.compare_exchange_weak(largest, blocks - 1, std::memory_order_relaxed)) {
   }
+}
+
+int Device::lone_clusters(Function function, LaunchConfig config) noexcept {
+  const unsigned blocks = config.attribute_count == 0 ? 1 : config.attributes->value.cluster.x;
+  if (blocks >= lone_clusters_.size()) return 0;
+  int known = lone_clusters_[blocks].load(std::memory_order_relaxed);
+  if (known == 0) {
+    config.shared_bytes = static_cast<unsigned>(limits_.shared_per_block);
+    int count = 0;
+    const bool is_told = driver_.occupancy_clusters(&count, function, &config) == Result::success && count > 0;
+    known = is_told ? count : -1;
+    lone_clusters_[blocks].store(known, std::memory_order_relaxed);
+  }
+  return std::max(known, 0);
 }
 
 Device& Device::open(int ordinal) {

@@ -4,6 +4,7 @@
 // Thread-safety: everything here may be called from any thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <mutex>
@@ -52,6 +53,10 @@ public:
   // Plans do without clusters of so many blocks and more from now on: a slice of a card may be too small for those that
   // its architecture has, and a compiler too old.
   void refuse_clusters(int blocks) noexcept;
+  // How many clusters as `config`'s run at once when each of their blocks has a multiprocessor of its own: how a card's
+  // multiprocessors are grouped differs from card to card. Asked once for each size, with a kernel that takes all of
+  // its shared memory at launch; 0 where the driver cannot say.
+  int lone_clusters(Function function, LaunchConfig config) noexcept;
   [[nodiscard]] ScratchPool& scratch() noexcept { return scratch_; }
 
   // The words (count, lowest row, its id, lock) that kernels write bad target ids to, in the device's memory.
@@ -72,6 +77,7 @@ private:
   Context context_ = nullptr;
   DeviceLimits limits_;
   std::atomic<int> largest_cluster_;
+  std::array<std::atomic<int>, 17> lone_clusters_{}; // by blocks; -1: the driver cannot say
   Stream own_stream_ = nullptr;
   Address error_words_ = 0;
   std::mutex taking_errors_; // what one caller reads, no other may read before it is cleared

@@ -62,6 +62,7 @@ std::optional<LaunchPlan> plan_of(const LaunchShape& shape, const DeviceLimits& 
   plan.variant = static_cast<std::uint8_t>(number);
   plan.grid = static_cast<unsigned>(std::min(most, shape.rows) * v.cluster);
   plan.cluster = static_cast<unsigned>(v.cluster);
+  plan.fills_device = v.cluster > 1;
   plan.block = static_cast<unsigned>(v.warps + fused_finishers) * 32;
   plan.shared_bytes = static_cast<unsigned>(fused_bytes(places, tiles, v.row_buffers, has_table(shape)));
   plan.gpu.parameters[0] = static_cast<std::int32_t>(places);

@@ -43,6 +43,7 @@ struct LaunchPlan {
   unsigned block = 0;        // threads
   unsigned cluster = 1;      // blocks
   unsigned shared_bytes = 0; // dynamic
+  bool fills_device = false; // its clusters stay to the end, each block alone on a multiprocessor: as many as fit
   std::int64_t nodes = 0;    // scratch wanted
   std::int64_t tickets = 0;
   kernel::GpuPlan gpu{}; // but rows, first_row and the scratch, which the launcher sets

@@ -268,8 +268,12 @@ Result cuFuncGetAttribute(int* value, cuda::FunctionAttribute, Function*) {
 }
 
 Result cuOccupancyMaxActiveClusters(int* count, Function* function, const cuda::LaunchConfig* config) {
-  const int largest = all().state.devices[static_cast<std::size_t>(function->context->device)].largest_cluster;
-  *count = static_cast<int>(cluster_of(*config)) <= largest ? 1 : 0;
+  const DeviceModel& device = all().state.devices[static_cast<std::size_t>(function->context->device)];
+  const int blocks = static_cast<int>(cluster_of(*config)), groups = device.multiprocessors / device.group;
+  // Of blocks that are alone on their multiprocessors.
+  *count = groups * (device.group / blocks) + device.multiprocessors % device.group / blocks;
+  if (blocks > device.largest_cluster) *count = 0;
+  if (static_cast<int>(config->shared_bytes) > function->dynamic_shared) return Result::invalid_value;
   return begin("cuOccupancyMaxActiveClusters");
 }
 

@@ -18,6 +18,7 @@ struct DeviceModel {
   int shared_per_block = 232448, shared_per_multiprocessor = 233472, l2_bytes = 60 << 20;
   int has_clusters = 1;
   int largest_cluster = 16; // that it launches
+  int group = 18;           // multiprocessors that a cluster finds its place among
   std::size_t memory_bytes = std::size_t{1} << 28;
 };
 

@@ -158,6 +158,33 @@ TEST_CASE("devices that are not there, and one that is too old") {
   Runtime::get("cuda:sm_90a").logp(rows.forward());
 }
 
+TEST_CASE("clusters that stay to the end are as many as run at once on this card, which is asked once") {
+  const Rows rows(h200, DType::bfloat16, 64, 128256);
+  const Rows fewer(h200, DType::bfloat16, 20, 128256);
+  const auto grid_of = [](const bilogp::LogpGradientArgs& args) {
+    start_over();
+    Runtime::get("cuda").logp_with_gradient(args);
+    return launches().empty() ? 0 : launches().back().grid;
+  };
+  CHECK(grid_of(rows.with_gradient()) == 4 * 29); // of 132 multiprocessors in groups of 18 and one of 6
+  CHECK(grid_of(fewer.with_gradient()) == 4 * 20);
+  bilogp::LogpGradientArgs native = rows.with_gradient();
+  native.options.numerics = bilogp::Numerics::native;
+  CHECK(grid_of(native) == 8 * 14);
+  driver_state().failures.push_back({"cuOccupancyMaxActiveClusters", 1});
+  Runtime::get("cuda").logp_with_gradient(rows.with_gradient());
+  CHECK(driver_state().failures.back().times == 1);
+  // A driver that cannot say: as planned.
+  const Rows others(second_h200, DType::bfloat16, 64, 128256);
+  start_over();
+  driver_state().failures.push_back({"cuOccupancyMaxActiveClusters", 1});
+  native = others.with_gradient();
+  native.options.numerics = bilogp::Numerics::native;
+  Runtime::get("cuda").logp_with_gradient(native);
+  CHECK(driver_state().failures.back().times == 0);
+  CHECK(launches().back().grid == 8 * 15);
+}
+
 TEST_CASE("few rows and their gradient take the whole device, whatever the temperatures") {
   Rows rows(turing, DType::bfloat16, 2, 128256);
   for (const bool per_row : {false, true}) {
