@@ -143,7 +143,7 @@ TEST_CASE("rows enough for the fused pass to fill its ring again") {
     if (plans.empty()) continue; // a device without them
     // In clusters of one, two and four, then of eight.
     cuda_test::check_mix_on_device({.storage = storage, .columns = 16640, .rows = 700, .seed = 45}, 0, plans);
-    cuda_test::check_mix_on_device({.storage = storage, .columns = 32768, .rows = 300, .seed = 46}, 0, plans);
+    cuda_test::check_mix_on_device({.storage = storage, .columns = 49664, .rows = 200, .seed = 46}, 0, plans);
   }
 }
 

@@ -54,8 +54,8 @@ public:
   // its architecture has, and a compiler too old.
   void refuse_clusters(int blocks) noexcept;
   // How many clusters as `config`'s run at once when each of their blocks has a multiprocessor of its own: how a card's
-  // multiprocessors are grouped differs from card to card. Asked once for each size, with a kernel that takes all of
-  // its shared memory at launch; 0 where the driver cannot say.
+  // multiprocessors are grouped differs from card to card. Asked for each size at its first call, with a kernel that
+  // takes all of its shared memory at launch; 0 where the driver cannot say.
   int lone_clusters(Function function, LaunchConfig config) noexcept;
   [[nodiscard]] ScratchPool& scratch() noexcept { return scratch_; }
 

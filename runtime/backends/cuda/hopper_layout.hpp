@@ -41,7 +41,8 @@ inline bool reads_vectors(const LaunchShape& shape) {
 }
 
 // Blocks of clusters that run at once. Clusters live inside groups of multiprocessors, whose sizes leave some over, and
-// the widest ones wait for whole groups: of sixteen blocks, seven are at once alone on their multiprocessors.
+// the widest ones wait for whole groups; seven of sixteen blocks run at once and share no multiprocessor, though two
+// blocks would fit.
 inline std::int64_t blocks_at_once(const DeviceLimits& limits, int cluster, int blocks) {
   const std::int64_t all = std::int64_t{limits.multiprocessors} * blocks;
   return cluster > 8    ? all * 3 / 7

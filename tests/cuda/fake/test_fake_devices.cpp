@@ -174,7 +174,7 @@ TEST_CASE("clusters that stay to the end are as many as run at once on this card
   driver_state().failures.push_back({"cuOccupancyMaxActiveClusters", 1});
   Runtime::get("cuda").logp_with_gradient(rows.with_gradient());
   CHECK(driver_state().failures.back().times == 1);
-  // A driver that cannot say: as planned.
+  // A driver that cannot say: as planned. No other test asks this device for clusters of eight.
   const Rows others(second_h200, DType::bfloat16, 64, 128256);
   start_over();
   driver_state().failures.push_back({"cuOccupancyMaxActiveClusters", 1});

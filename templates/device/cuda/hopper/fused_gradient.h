@@ -137,22 +137,25 @@ struct GradientPhase {
     return (Stored*)a.grad_logits + row_offset(share.row(k), a.options, a.grad_strides);
   }
 
-  // This warp's places for the first time, before it is known whether the rows count: an id would be a way to memory
-  // more. The finishing warps look for themselves.
-  CANON_MEMBER void fill_first(u32 warp) const {
+  // Whether row `lane` does not count: of the ring's first rows all are asked for at once.
+  CANON_MEMBER bool is_lane_ignored() const { return (i32)lane < share.rows && is_ignored((i32)lane); }
+
+  // This warp's places for the first time.
+  CANON_MEMBER void fill_first(u32 warp, bool is_lane_ignored) const {
+    static_assert(fused_row_buffers / 2 <= warp_lanes, "a lane for every row that the ring can hold");
+    const u32 ignored = warp_ballot(is_lane_ignored);
     FusedTile at(share, warp);
 #pragma unroll 1
     for (u32 place = warp; place < ring.places && at.k < share.rows; place += fused_gradient_warps) {
-      if (elected_lane()) fill(place, ring.tile(place), row_logits(at.k), false, at);
+      if (elected_lane()) fill(place, ring.tile(place), row_logits(at.k), (ignored >> at.k & 1) != 0, at);
       at.go(share, fused_gradient_warps);
     }
   }
 
-  CANON_MEMBER void wait_for_row(i32 row) const {
-    barrier_wait(ring.info_here + row_buffer(row) * 8, row_parity(row));
-  }
-  // This warp asks for nothing more of the rows before `end`, of which `row` is the first. Of those in which it has no
-  // tile it waits to be told, too: only then has the buffer's last row been left by all, and somebody has seen it.
+  CANON_MEMBER void wait_for_row(i32 row) const { barrier_wait(ring.info_here + row_buffer(row) * 8, row_parity(row)); }
+  // This warp asks for nothing more of the rows before `end`, of which `row` is the first. It waits to be told of
+  // those, too, in which it has no tile: then the row that had the buffer before has been left by all, and somebody has
+  // seen it.
   CANON_MEMBER void leave_rows(i32& row, i32 end) const {
 #pragma unroll 1
     for (; row < end; ++row) {

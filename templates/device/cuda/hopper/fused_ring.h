@@ -6,11 +6,11 @@
 // for the exchange between the blocks.
 //
 // Parities are safe: a place in the ring always belongs to the same two warps (a wait by parity could else pass on a
-// fill before the last, for copies complete out of order). Row buffers are safe, too: rows become known in their order,
-// and the ring is no longer than half as many rows as there are buffers (the host sees to it). Who sums a tile of row k
-// knows that the tile a ring before is done with; so with n buffers the rows up to k - n / 2 are known to its block,
-// their sums have come from all blocks, and these know the rows up to k - n. And while a tile of row k - n is not done
-// with, the tile that shall have its place is missing in a row up to k - n / 2, so that no later one becomes known.
+// fill before the last, for copies complete out of order). Buffers for sums are safe, too: rows become known in their
+// order, and the ring is no longer than half as many rows as there are buffers (the host sees to it). Who sums a tile
+// of row k knows that the tile a ring before is done with; so with n buffers the rows up to k - n / 2 are known to its
+// block, their sums have come from all blocks, and these know the rows up to k - n. What is told of a row is written
+// over when all gradient warps have left it.
 #ifndef BILOGP_DEVICE_CUDA_HOPPER_FUSED_RING_H
 #define BILOGP_DEVICE_CUDA_HOPPER_FUSED_RING_H
 
@@ -99,7 +99,7 @@ struct FusedLayout {
 CANON_FN void init_fused_barriers(const FusedLayout& ring) {
   for (u32 i = 0; i < ring.places; ++i) barrier_init(ring.full + i * 8, 1);
   for (u32 i = 0; i < fused_row_buffers; ++i) {
-    // Of the cluster's other blocks the bytes are counted that they send.
+    // By the lanes that sum the block's own tiles; of all that the cluster's blocks send the bytes are counted.
     barrier_init(ring.sums_here + i * 8, ring.most_own_tiles() * warp_lanes + (fused_blocks > 1 ? 1 : 0));
     barrier_init(ring.info_here + i * 8, warp_lanes);
     barrier_init(ring.info_done + i * 8, fused_gradient_warps * warp_lanes);

@@ -49,11 +49,13 @@ CANON_FN void logp_with_gradient(const LogpGradientArguments& a, const GpuPlan& 
   const FusedShare share(plan, tiles);
   const Scale scale = scale_of(a.options.temperature);
   const GradientPhase gradient = {a, ring, share, lane, vocab, scale};
+  const bool makes_gradients = warp >= fused_sum_warps && warp < fused_warps;
+  const bool is_lane_ignored = makes_gradients && gradient.is_lane_ignored(); // asked for before the barriers are made
   if (threadIdx.x == 0) init_fused_barriers(ring);
   __syncthreads();
   if (fused_blocks > 1) cluster_arrive();
   // The table is made while the first tiles are on their way.
-  if (warp >= fused_sum_warps && warp < fused_warps) gradient.fill_first(warp - fused_sum_warps);
+  if (makes_gradients) gradient.fill_first(warp - fused_sum_warps, is_lane_ignored);
   if constexpr (LeafTable<Logits>::exists)
     build_leaf_table<Logits>(ring.table, scale.c, a.options.temperature, threadIdx.x, fused_threads);
   __syncthreads();
