@@ -38,13 +38,6 @@ cuda::LaunchConfig config_of(const cuda::LaunchPlan& plan, cuda::Stream stream, 
   return config;
 }
 
-// A cluster for every row, as far as they run at once; one more would wait for the others to end.
-void fit_clusters(cuda::LaunchConfig& config, int at_once, std::int64_t rows) {
-  if (at_once == 0) return; // as planned
-  const unsigned blocks = config.attributes->value.cluster.x;
-  config.grid_x = static_cast<unsigned>(std::min<std::int64_t>(at_once, rows)) * blocks;
-}
-
 // Whether a launch was refused for its clusters: the codes that a slice of a card gives may mean other things as well.
 bool means_no_room_for_clusters(const cuda::Driver& driver, cuda::Result result, cuda::Function function,
                                 const cuda::LaunchConfig& config) {
@@ -112,7 +105,9 @@ bool GpuCall::start_planned(const Specialization& spec, const cuda::LaunchShape&
   cuda::LaunchConfig config = config_of(plan, stream_, cluster);
   void* parameters[] = {arguments, &plan.gpu, const_cast<kernel::GpuShards*>(shards)};
   auto* const function = static_cast<cuda::Function>(kernel->entry);
-  if (plan.fills_device) fit_clusters(config, device_.lone_clusters(function, config), shape.rows);
+  // A cluster for every row, as far as they run at once; one more would wait for the others to end.
+  if (const int at_once = plan.fills_device ? device_.lone_clusters(plan.cluster, function, config) : 0; at_once > 0)
+    config.grid_x = static_cast<unsigned>(std::min<std::int64_t>(at_once, shape.rows)) * plan.cluster;
   const cuda::Result result = device_.driver().launch_kernel(&config, function, parameters, nullptr);
   if (result != cuda::Result::success && means_no_room_for_clusters(device_.driver(), result, function, config)) {
     device_.refuse_clusters(static_cast<int>(plan.cluster));

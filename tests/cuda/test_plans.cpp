@@ -141,7 +141,7 @@ TEST_CASE("rows enough for the fused pass to fill its ring again") {
     std::vector<int> plans = cuda_test::plans_of(Operator::logp_with_gradient);
     std::erase_if(plans, [](int plan) { return plan < cuda::first_hopper_plan; });
     if (plans.empty()) continue; // a device without them
-    // In clusters of one, two and four, then of eight.
+    // In clusters of one and two, then of four and eight, too.
     cuda_test::check_mix_on_device({.storage = storage, .columns = 16640, .rows = 700, .seed = 45}, 0, plans);
     cuda_test::check_mix_on_device({.storage = storage, .columns = 49664, .rows = 200, .seed = 46}, 0, plans);
   }

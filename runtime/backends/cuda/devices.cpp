@@ -106,8 +106,7 @@ void Device::refuse_clusters(int blocks) noexcept {
   }
 }
 
-int Device::lone_clusters(Function function, LaunchConfig config) noexcept {
-  const unsigned blocks = config.attribute_count == 0 ? 1 : config.attributes->value.cluster.x;
+int Device::lone_clusters(unsigned blocks, Function function, LaunchConfig config) noexcept {
   if (blocks >= lone_clusters_.size()) return 0;
   int known = lone_clusters_[blocks].load(std::memory_order_relaxed);
   if (known == 0) {

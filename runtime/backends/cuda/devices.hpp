@@ -53,10 +53,10 @@ public:
   // Plans do without clusters of so many blocks and more from now on: a slice of a card may be too small for those that
   // its architecture has, and a compiler too old.
   void refuse_clusters(int blocks) noexcept;
-  // How many clusters as `config`'s run at once when each of their blocks has a multiprocessor of its own: how a card's
-  // multiprocessors are grouped differs from card to card. Asked for each size at its first call, with a kernel that
-  // takes all of its shared memory at launch; 0 where the driver cannot say.
-  int lone_clusters(Function function, LaunchConfig config) noexcept;
+  // How many clusters of so many blocks, `config`'s, run at once when each block has a multiprocessor of its own: how a
+  // card's multiprocessors are grouped differs from card to card. Asked for each size at its first call, with a kernel
+  // that takes all of its shared memory at launch; 0 where the driver cannot say.
+  int lone_clusters(unsigned blocks, Function function, LaunchConfig config) noexcept;
   [[nodiscard]] ScratchPool& scratch() noexcept { return scratch_; }
 
   // The words (count, lowest row, its id, lock) that kernels write bad target ids to, in the device's memory.

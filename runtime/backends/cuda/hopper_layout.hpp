@@ -41,11 +41,10 @@ inline bool reads_vectors(const LaunchShape& shape) {
 }
 
 // Blocks of clusters that run at once. Clusters live inside groups of multiprocessors, whose sizes leave some over, and
-// the widest ones wait for whole groups; seven of sixteen blocks run at once and share no multiprocessor, though two
-// blocks would fit.
+// the widest ones wait for whole groups. Of those as many as share no multiprocessor: seven of sixteen blocks on 132.
 inline std::int64_t blocks_at_once(const DeviceLimits& limits, int cluster, int blocks) {
   const std::int64_t all = std::int64_t{limits.multiprocessors} * blocks;
-  return cluster > 8    ? all * 3 / 7
+  return cluster > 8    ? std::int64_t{limits.multiprocessors} * 6 / 7
          : cluster == 6 ? all * 3 / 4
          : cluster == 3 ? all * 7 / 8
          : cluster > 2  ? all * 10 / 11
