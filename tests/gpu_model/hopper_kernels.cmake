@@ -48,7 +48,8 @@ set(hopper_kernels
   with_gradient:1:Bfloat16:5000 with_gradient:1:Float16:4097 with_gradient:1:Float32:5120
   with_gradient:2:Bfloat16:9001 with_gradient:2:Float16:10240 with_gradient:2:Float32:4512
   with_gradient:3:Bfloat16:26624 with_gradient:3:Float16:25152 with_gradient:3:Float32:13313
-  with_gradient:4:Bfloat16:49153 with_gradient:4:Float16:50000 with_gradient:4:Float32:24577
+  with_gradient:4:Bfloat16:34817 with_gradient:4:Float16:37000 with_gradient:4:Float32:20480
+  with_gradient:5:Bfloat16:49153 with_gradient:5:Float16:50000 with_gradient:5:Float32:24577
   # Rings. Numbers 2, 4, 7 and 9 are for rows with temperatures of their own, 3 and 4 for rows at any address.
   forward:1:Bfloat16:9001 forward:1:Float32:5000
   forward:2:Bfloat16:20000 forward:2:Float16:5001

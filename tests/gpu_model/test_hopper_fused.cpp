@@ -10,7 +10,7 @@ namespace {
 
 // On a card with room for so many clusters.
 void check_fused(const BatchShape& shape, int clusters) {
-  constexpr int blocks[] = {1, 2, 4, 8};
+  constexpr int blocks[] = {1, 2, 4, 8, 8};
   for (const HopperKernel& kernel : hopper_kernels()) {
     if (kernel.op != "with_gradient") continue;
     // The plans want rows that are stored to end in the tile where they count to.

@@ -9,7 +9,7 @@
 
 namespace bilogp::cuda {
 
-constexpr int fused_count = 4;
+constexpr int fused_count = 5;
 
 // Number `number`, from 0 on, if it serves the shape; its variant is the number, which the caller counts on from his
 // first one.
