@@ -55,8 +55,9 @@ CANON_COLD void general_gradient_tile(u32 tile, Stored* out, int live, int store
 }
 
 // Whether the id of a row ahead is waited for where it is asked for, or only where it is needed. What waits at once is
-// good for single blocks alone: it keeps their warps out of step (92 % of a copy; in step they take 84 to 90).
-constexpr bool waits_at_once = fused_blocks == 1;
+// good for single blocks and clusters of two alone: it keeps their warps out of step (92 % of a copy, in step 84 to
+// 90).
+constexpr bool waits_at_once = fused_blocks <= 2;
 
 struct GradientPhase {
   const LogpGradientArguments& a;
