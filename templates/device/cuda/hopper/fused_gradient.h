@@ -59,6 +59,12 @@ CANON_COLD void general_gradient_tile(u32 tile, Stored* out, int live, int store
 // 90).
 constexpr bool waits_at_once = fused_blocks <= 2;
 
+// What every tile asks of its row, in registers while a warp is in that row; the rest stays in shared memory.
+struct RowBrief {
+  float scaled = 0.0f;
+  i32 way = 0, target = 0;
+};
+
 struct GradientPhase {
   const LogpGradientArguments& a;
   const FusedLayout& ring;
@@ -67,7 +73,13 @@ struct GradientPhase {
   const int vocab;
   const Scale scale;
 
-  CANON_MEMBER RowInfo read_info(u32 at) const {
+  CANON_MEMBER u32 info_of(i32 k) const { return ring.infos + row_buffer(k) * row_info_bytes; }
+  CANON_MEMBER RowBrief read_brief(i32 k) const {
+    const Vector w = load_shared_vector(info_of(k) + 16);
+    return {float_from_bits(load_shared(info_of(k))), (i32)w.word[2], (i32)w.word[3]};
+  }
+  CANON_MEMBER RowInfo read_info(i32 k) const {
+    const u32 at = info_of(k);
     const Vector v = load_shared_vector(at), w = load_shared_vector(at + 16);
     RowInfo info;
     info.scaled = float_from_bits(v.word[0]);
@@ -95,22 +107,23 @@ struct GradientPhase {
     }
   }
 
-  CANON_MEMBER void gradient(u32 tile, Stored* row, const FusedTile& at, const PlainWindow& window) const {
-    const RowInfo info = read_info(ring.infos + row_buffer(at.k) * row_info_bytes);
+  CANON_MEMBER void gradient(u32 tile, Stored* row, const FusedTile& at, const RowBrief& brief,
+                             const PlainWindow& window) const {
     const int begin = at.tile * TileShape<Logits>::columns;
     Stored* out = row + begin;
     const int live = vocab - begin, stored = (int)a.columns - begin;
     const bool whole = live >= TileShape<Logits>::columns || (live % vector_columns == 0 && live == stored);
-    if (info.way == (i32)GradientWay::plain && whole)
-      plain_tile(tile, out, live, info.scaled, window);
+    if (brief.way == (i32)GradientWay::plain && whole)
+      plain_tile(tile, out, live, brief.scaled, window);
     else
       general_gradient_tile(tile, out, live, stored < TileShape<Logits>::columns ? stored : TileShape<Logits>::columns,
-                            lane, info, scale);
+                            lane, read_info(at.k), scale);
     // By the lane that wrote the target's vector, so that the order of the two stores is its own.
-    const int target = info.target - begin;
+    const int target = brief.target - begin;
     if (target >= 0 && target < TileShape<Logits>::columns && ((target / vector_columns) & 31) == (int)lane) {
       const u32 word = load_shared(tile + (u32)target / Words<Logits>::columns * 4);
       const float x = Words<Logits>::column(word, target % Words<Logits>::columns);
+      const RowInfo info = read_info(at.k);
       Scale own = scale;
       // Worked on here and not ahead of the loop, where the registers are short.
       asm volatile("" : "+f"(own.c), "+f"(own.inverse_t));
@@ -183,6 +196,7 @@ struct GradientPhase {
     const Stored* from = nullptr;
     i64 id_ahead = 0;
     bool is_ahead_ignored = false;
+    RowBrief brief;
 #pragma unroll 1
     while (at.k < share.rows) {
       if (ahead.k != row_ahead && ahead.k < share.rows) {
@@ -194,11 +208,12 @@ struct GradientPhase {
       if (at.k != row) {
         to = row_gradient(at.k);
         go_to_row(row, at.k);
+        brief = read_brief(row);
       }
       const u32 tile = kept(ring.tile(here.place));
       // Filled long ago: to see what the copy wrote.
       barrier_wait(ring.full + here.place * 8, here.parity);
-      gradient(tile, to, at, window);
+      gradient(tile, to, at, brief, window);
       warp_barrier();
       if (ahead.k < share.rows && elected_lane()) {
         if constexpr (!waits_at_once) {
