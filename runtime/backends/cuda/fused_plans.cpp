@@ -20,8 +20,8 @@ struct FusedVariant {
 constexpr std::array<FusedVariant, fused_count> fused = {{{1, 16, 8, 2, 16, 40, 40},
                                                           {2, 16, 8, 3, 16, 32, 24},
                                                           {4, 16, 8, 2, 8, 40, 36},
-                                                          {8, 16, 8, 2, 16, 40, 44},
-                                                          {8, 16, 8, 2, 8, 40, 44}}};
+                                                          {8, 16, 8, 2, 16, 40, 36},
+                                                          {8, 16, 8, 2, 8, 40, 36}}};
 constexpr std::int64_t fused_finishers = 4, row_info_bytes = 32, fused_sum_bytes = 8;
 constexpr std::int64_t reserved_bytes = 1024; // of a block's shared memory, by the system
 
