@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import peers  # noqa: E402
 from library import Library, Outputs  # noqa: E402
 from shape_reads import shape_read  # noqa: E402
-from timing import copy_ceiling, median_ms, read_ceiling  # noqa: E402
+from timing import copy_ceiling, interleaved_ms, median_ms, read_ceiling  # noqa: E402
 
 SHAPES = ((4096, 32768), (4096, 128256), (4096, 151936), (8192, 128256))
 
@@ -80,18 +80,22 @@ def line(name, ms, ceiling):
     print(f"  {name:<34} {time}  {100 * ceiling / ms:6.1f} %", flush=True)
 
 
+def lines(calls, ceiling, **options):
+    for name, ms in interleaved_ms(calls, **options).items():
+        line(name, ms, ceiling)
+
+
 def forward(library):
     for dtype in (torch.bfloat16, torch.float16, torch.float32):
         for rows, columns in SHAPES if dtype == torch.bfloat16 else SHAPES[:2]:
             x, ids, out = normal(rows, columns, dtype), torch.randint(0, columns, (rows,), device="cuda"), Outputs(rows)
             read = read_ceiling(x)
             print(f"forward {str(dtype)[6:]} {rows} x {columns}: read {read:.4f} ms")
-            line("portable", median_ms(library.logp(x, ids, out)), read)
-            line("native", median_ms(library.logp(x, ids, out, native=True)), read)
-            line("temperature 0.7", median_ms(library.logp(x, ids, out, temperature=0.7)), read)
             t = torch.rand(rows, device="cuda") + 0.5
-            line("a temperature per row", median_ms(library.logp(x, ids, out, temperatures=t)), read)
-            line("plain plan", median_ms(library.logp(x, ids, out, plan=0)), read)
+            lines({"portable": library.logp(x, ids, out), "native": library.logp(x, ids, out, native=True),
+                   "temperature 0.7": library.logp(x, ids, out, temperature=0.7),
+                   "a temperature per row": library.logp(x, ids, out, temperatures=t),
+                   "plain plan": library.logp(x, ids, out, plan=0)}, read)
 
 
 def rows(library):
@@ -128,17 +132,14 @@ def gradient(library):
         copy = copy_ceiling(x, grad)
         print(f"gradients bfloat16 {count} x {columns}: copy {copy:.4f} ms")
         library.logp(x, ids, out)()
-        line("backward", median_ms(library.backward(x, ids, out, g, grad)), copy)
-        line("backward, native", median_ms(library.backward(x, ids, out, g, grad, native=True)), copy)
-        line("forward + gradient", median_ms(library.with_gradient(x, ids, out, g, grad)), copy)
-        line("forward + gradient, native", median_ms(library.with_gradient(x, ids, out, g, grad, native=True)), copy)
-        for native in (False, True):
-            call = library.with_gradient(x, ids, out, g, x, native=native)
-            line(f"forward + gradient, in place{', native' if native else ''}", median_ms(call, flush=Restored(x)), copy)
-        try:
-            line("quack forward + gradient", median_ms(peers.quack_with_gradient(normal(count, columns), ids, grad)), copy)
-        except Exception as error:  # noqa: BLE001
-            print(f"  quack is left out: {str(error)[:100]}")
+        calls, own = {}, x.clone()  # to be written over
+        for numerics, native in (("", False), (", native", True)):
+            calls["backward" + numerics] = library.backward(x, ids, out, g, grad, native=native)
+            calls["forward + gradient" + numerics] = library.with_gradient(x, ids, out, g, grad, native=native)
+            in_place = library.with_gradient(own, ids, out, g, own, native=native)
+            calls["forward + gradient, in place" + numerics] = (in_place, Restored(own))
+        add_peer(calls, "quack forward + gradient", peers.quack_with_gradient, normal(count, columns), ids, grad)
+        lines(calls, copy)
 
 
 def few(library):
@@ -149,21 +150,23 @@ def few(library):
         out = Outputs(count)
         read = read_ceiling(x[:count], 40, flush)
         print(f"few rows, {count} x {columns}, cold: read {1000 * read:.2f} us")
-        try:
-            line("read of its launch shape", median_ms(shape_read(x[:count]), 40, flush), read)
-        except Exception as error:  # noqa: BLE001
-            print(f"  the read of its launch shape is left out: {str(error)[:100]}")
-        line("portable", median_ms(library.logp(x[:count], ids[:count], out), 40, flush), read)
-        line("native", median_ms(library.logp(x[:count], ids[:count], out, native=True), 40, flush), read)
+        calls = {}
+        add_peer(calls, "read of its launch shape", shape_read, x[:count])
+        calls["portable"] = library.logp(x[:count], ids[:count], out)
+        calls["native"] = library.logp(x[:count], ids[:count], out, native=True)
         for name in ("quack", "torch compiled"):
-            peer(name, x[:count], ids[:count], read, 40, flush)
+            add_peer(calls, name, peers.FORWARD[name], x[:count], ids[:count])
+        lines(calls, read, repeats=30, flush=flush)
 
 
-def peer(name, x, ids, ceiling, repeats=20, flush=None):
+def add_peer(calls, name, make, *arguments):
     try:
-        line(name, median_ms(peers.FORWARD[name](x, ids), repeats, flush), ceiling)
+        call = make(*arguments)
+        call()
     except Exception as error:  # noqa: BLE001
         print(f"  {name} is left out: {str(error).splitlines()[0][:100] if str(error) else type(error).__name__}")
+    else:
+        calls[name] = call
 
 
 def forward_peers(_):
@@ -171,8 +174,10 @@ def forward_peers(_):
         x, ids = normal(count, columns), torch.randint(0, columns, (count,), device="cuda")
         read = read_ceiling(x)
         print(f"peers, forward bfloat16 {count} x {columns}: read {read:.4f} ms")
-        for name in peers.FORWARD:
-            peer(name, x, ids, read, 10)
+        calls = {}
+        for name, make in peers.FORWARD.items():
+            add_peer(calls, name, make, x, ids)
+        lines(calls, read, repeats=10)
 
 
 SECTIONS = {"forward": forward, "rows": rows, "gradient": gradient, "few": few, "peers": forward_peers}

@@ -1,4 +1,4 @@
-"""Medians of event times. The queue is filled behind a sleeping kernel, so that no launch waits for Python."""
+"""Medians of event times, by turns where calls are compared. The queue is filled behind a sleeping kernel, so that no launch waits for Python."""
 
 import torch
 import triton
@@ -20,6 +20,19 @@ def median_ms(call, repeats=20, flush=None):
         events.append((begin, end))
     torch.cuda.synchronize()
     return sorted(begin.elapsed_time(end) for begin, end in events)[repeats // 2]
+
+
+def interleaved_ms(calls, rounds=5, repeats=20, flush=None):
+    """Name to median of `rounds` medians, the calls in turn: what a machine does meanwhile meets all of them.
+
+    A call is a function, or a pair of it and of what is flushed between its launches.
+    """
+    times = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            function, own_flush = call if isinstance(call, tuple) else (call, flush)
+            times[name].append(median_ms(function, repeats, own_flush))
+    return {name: sorted(all_times)[rounds // 2] for name, all_times in times.items()}
 
 
 @triton.jit
