@@ -131,10 +131,11 @@ def gradient(library):
         grad, g = torch.empty_like(x), torch.randn(count, device="cuda")
         copy = copy_ceiling(x, grad)
         print(f"gradients bfloat16 {count} x {columns}: copy {copy:.4f} ms")
-        library.logp(x, ids, out)()
+        state = Outputs(count)
+        library.logp(x, ids, state)()
         calls, own = {}, x.clone()  # to be written over
         for numerics, native in (("", False), (", native", True)):
-            calls["backward" + numerics] = library.backward(x, ids, out, g, grad, native=native)
+            calls["backward" + numerics] = library.backward(x, ids, state, g, grad, native=native)
             calls["forward + gradient" + numerics] = library.with_gradient(x, ids, out, g, grad, native=native)
             in_place = library.with_gradient(own, ids, out, g, own, native=native)
             calls["forward + gradient, in place" + numerics] = (in_place, Restored(own))
@@ -163,6 +164,7 @@ def add_peer(calls, name, make, *arguments):
     try:
         call = make(*arguments)
         call()
+        torch.cuda.synchronize()  # a launch may fail later
     except Exception as error:  # noqa: BLE001
         print(f"  {name} is left out: {str(error).splitlines()[0][:100] if str(error) else type(error).__name__}")
     else:

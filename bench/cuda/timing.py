@@ -1,4 +1,7 @@
-"""Medians of event times, by turns where calls are compared. The queue is filled behind a sleeping kernel, so that no launch waits for Python."""
+"""Medians of event times, by turns where calls are compared.
+
+The queue is filled behind a sleeping kernel, so that no launch waits for Python.
+"""
 
 import torch
 import triton

@@ -13,7 +13,8 @@ namespace {
 
 // Forward and gradient, a row in the shared memory of a cluster: some warps sum, the others make gradients. Of the four
 // words of a vector so many are summed with leaves from the table. Places of the ring, as measured for 32768, 128256
-// and 151936 columns: where the arithmetic is quick, more of them only put more reads in the way of the writes.
+// and 151936 columns: where the arithmetic is quick, more of them only put more reads in the way of the writes. The
+// last is for rows so wide that there is no room for the sums of sixteen.
 struct FusedVariant {
   int cluster, warps, sum_warps, table_words, row_buffers, places, native_places;
 };

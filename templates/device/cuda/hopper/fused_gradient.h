@@ -54,9 +54,9 @@ CANON_COLD void general_gradient_tile(u32 tile, Stored* out, int live, int store
   }
 }
 
-// Whether the id of a row ahead is waited for where it is asked for, or only where it is needed. What waits at once is
-// good for single blocks and clusters of two alone: it keeps their warps out of step (92 % of a copy, in step 84 to
-// 90).
+// Whether the id of a row ahead is waited for where it is asked for, or only where it is needed. Waiting at once is
+// good for single blocks and clusters of two alone: it keeps their warps out of step (92 % of a copy, where warps in
+// step take 84 to 90).
 constexpr bool waits_at_once = fused_blocks <= 2;
 
 // What every tile asks of its row, in registers while a warp is in that row; the rest stays in shared memory.
@@ -156,7 +156,7 @@ struct GradientPhase {
     return (Stored*)a.grad_logits + row_offset(share.row(k), a.options, a.grad_strides);
   }
 
-  // Whether row `lane` does not count, of the rows that the ring holds at first and no more of them: single blocks that
+  // Whether row `lane` does not count. Asked only for rows that the ring's first places can reach: single blocks that
   // asked for 32 went in step (86 % of a copy).
   CANON_MEMBER bool is_lane_ignored() const {
     const u32 least = share.tiles / fused_blocks;
@@ -175,9 +175,9 @@ struct GradientPhase {
     }
   }
 
-  // From row to row on to row `next`, and this warp asks for nothing more of those before. It waits to be told of each,
-  // also where it has no tile in it: then the row that had the buffer before has been left by all, and seen by
-  // somebody.
+  // From row `row` on to `next`; this warp needs nothing more of the rows before. It waits for each row in between,
+  // also for those in which it has no tile: once it is told of one, all have left the row that had the buffer before,
+  // and somebody has seen that.
   CANON_MEMBER void go_to_row(i32& row, i32 next) const {
 #pragma unroll 1
     while (row < next) {
