@@ -30,7 +30,7 @@ struct FusedFinisher {
 
   CANON_MEMBER void publish(u32 buffer, const RowInfo& info) const {
     if (lane == 0) {
-      const u32 at = ring.infos + buffer * row_info_bytes;
+      const u32 at = ring.info_of(buffer);
       store_shared_vector(at, bits_from_float(info.scaled), bits_from_float(info.factor), bits_from_float(info.low),
                           bits_from_float(info.g));
       store_shared_vector(at + 16, bits_from_float(info.m), (u32)info.E, (u32)info.way, (u32)info.target);

@@ -73,13 +73,13 @@ struct GradientPhase {
   const int vocab;
   const Scale scale;
 
-  CANON_MEMBER u32 info_of(i32 k) const { return ring.infos + row_buffer(k) * row_info_bytes; }
   CANON_MEMBER RowBrief read_brief(i32 k) const {
-    const Vector w = load_shared_vector(info_of(k) + 16);
-    return {float_from_bits(load_shared(info_of(k))), (i32)w.word[2], (i32)w.word[3]};
+    const u32 at = ring.info_of(row_buffer(k));
+    const Vector w = load_shared_vector(at + 16);
+    return {float_from_bits(load_shared(at)), (i32)w.word[2], (i32)w.word[3]};
   }
   CANON_MEMBER RowInfo read_info(i32 k) const {
-    const u32 at = info_of(k);
+    const u32 at = ring.info_of(row_buffer(k));
     const Vector v = load_shared_vector(at), w = load_shared_vector(at + 16);
     RowInfo info;
     info.scaled = float_from_bits(v.word[0]);
@@ -159,8 +159,7 @@ struct GradientPhase {
   // Whether row `lane` does not count. Asked only for rows that the ring's first places can reach: single blocks that
   // asked for 32 went in step (86 % of a copy).
   CANON_MEMBER bool is_lane_ignored() const {
-    const u32 least = share.tiles / fused_blocks;
-    return lane * least < ring.places && (i32)lane < share.rows && ignores(id_of((i32)lane));
+    return lane * ring.least_own_tiles() < ring.places && (i32)lane < share.rows && ignores(id_of((i32)lane));
   }
 
   // This warp's places for the first time.

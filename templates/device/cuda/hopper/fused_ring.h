@@ -91,7 +91,9 @@ struct FusedLayout {
     return address;
   }
   // Of a row, in one block.
+  CANON_MEMBER u32 least_own_tiles() const { return tiles / fused_blocks; }
   CANON_MEMBER u32 most_own_tiles() const { return (tiles + fused_blocks - 1) / fused_blocks; }
+  CANON_MEMBER u32 info_of(u32 buffer) const { return infos + buffer * row_info_bytes; }
   CANON_MEMBER u32 sum_of(u32 buffer, u32 tile) const { return sums + (buffer * tiles + tile) * fused_sum_bytes; }
 };
 
