@@ -26,6 +26,18 @@ std::vector<int> all_plans() {
   return plans;
 }
 
+bool serves(int plan, Operator op, const Mix& mix, Numerics numerics) {
+  cuda::LaunchShape shape;
+  shape.numerics = numerics;
+  shape.op = op;
+  shape.logits_dtype = bilogp::test::dtype_of(mix.storage);
+  shape.rows = mix.rows;
+  shape.columns = shape.vocab_size = shape.stored_columns = mix.columns;
+  shape.alignment = 256;
+  shape.has_row_temperatures = mix.temperatures != bilogp::test::Temperatures::scalar;
+  return cuda::plan_serves(shape, cuda::Device::get(first_device().index).limits(), plan);
+}
+
 namespace {
 
 // What a forced Hopper plan serves; what it does not is the same under every other number.

@@ -33,10 +33,20 @@ inline int test_threads() {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
+// Cases that take long are one case per storage, for whoever runs them beside each other.
+template<Storage value> struct Of {
+  static constexpr Storage storage = value;
+};
+using OfFloat32 = Of<Storage::float32>;
+using OfFloat16 = Of<Storage::float16>;
+using OfBfloat16 = Of<Storage::bfloat16>;
+
 // The number of every plan that can be forced for an operator on the first device: -1 (chosen), 0, 1, 16 + variant.
 std::vector<int> plans_of(Operator op);
 // Of all operators together.
 std::vector<int> all_plans();
+// Whether a batch made from `mix`, without padding, goes under this plan as itself on the first device.
+bool serves(int plan, Operator op, const Mix& mix, Numerics numerics = Numerics::portable);
 
 // A batch made from `mix`, run on the device under each of these plans and compared in every way.
 void check_mix_on_device(const Mix& mix, std::int64_t cuts = 0, std::vector<int> plans = {});
@@ -45,3 +55,7 @@ void check_batch_on_device(Batch batch, const std::string& what, const std::vect
                            std::vector<int> plans = {});
 
 } // namespace cuda_test
+
+TYPE_TO_STRING_AS("OfFloat32", cuda_test::OfFloat32);
+TYPE_TO_STRING_AS("OfFloat16", cuda_test::OfFloat16);
+TYPE_TO_STRING_AS("OfBfloat16", cuda_test::OfBfloat16);

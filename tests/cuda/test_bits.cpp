@@ -5,21 +5,12 @@ namespace {
 
 using bilogp::test::all_storages;
 using cuda_test::check_mix_on_device;
+using cuda_test::OfBfloat16;
+using cuda_test::OfFloat16;
+using cuda_test::OfFloat32;
 using cuda_test::Storage;
 
-// Cases that take long are one case per storage, for whoever runs them beside each other.
-template<Storage value> struct Of {
-  static constexpr Storage storage = value;
-};
-using OfFloat32 = Of<Storage::float32>;
-using OfFloat16 = Of<Storage::float16>;
-using OfBfloat16 = Of<Storage::bfloat16>;
-
 } // namespace
-
-TYPE_TO_STRING(OfFloat32);
-TYPE_TO_STRING(OfFloat16);
-TYPE_TO_STRING(OfBfloat16);
 
 TEST_SUITE_BEGIN("bits");
 
